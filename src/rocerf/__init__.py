@@ -1,0 +1,69 @@
+"""Recourse that survives the right to be forgotten.
+
+A person refused by a model is told what to change to be accepted; rocerf computes changes that
+stay good when other people's rows are deleted from the training data and the model is retrained,
+and says exactly which promise each one carries.
+
+>>> import rocerf
+>>> data = rocerf.load_dataset("german")
+>>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
+>>> denied = data.test.X[model.predict(data.test.X) == 0]
+>>> recourses = rocerf.Rocerf(model, k=4).explain(denied)
+>>> bool((model.score(recourses.points) >= 0).all())
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rocerf import baselines as baselines
+    from rocerf import evaluation as evaluation
+    from rocerf import promises as promises
+    from rocerf.data.datasets import Dataset as Dataset
+    from rocerf.data.datasets import list_datasets as list_datasets
+    from rocerf.data.datasets import load_dataset as load_dataset
+    from rocerf.data.schema import Feature as Feature
+    from rocerf.data.schema import FeatureSchema as FeatureSchema
+    from rocerf.data.training_set import TrainingSet as TrainingSet
+    from rocerf.errors import RocerfError as RocerfError
+    from rocerf.models.logistic import LogisticModel as LogisticModel
+    from rocerf.recourse.explainer import Rocerf as Rocerf
+    from rocerf.recourse.result import Recourse as Recourse
+    from rocerf.recourse.result import Recourses as Recourses
+    from rocerf.recourse.result import Status as Status
+
+__version__ = "0.1.0"
+
+#: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
+_HOMES = {
+    "Dataset": "rocerf.data.datasets",
+    "Feature": "rocerf.data.schema",
+    "FeatureSchema": "rocerf.data.schema",
+    "LogisticModel": "rocerf.models.logistic",
+    "Recourse": "rocerf.recourse.result",
+    "Recourses": "rocerf.recourse.result",
+    "Rocerf": "rocerf.recourse.explainer",
+    "RocerfError": "rocerf.errors",
+    "Status": "rocerf.recourse.result",
+    "TrainingSet": "rocerf.data.training_set",
+    "list_datasets": "rocerf.data.datasets",
+    "load_dataset": "rocerf.data.datasets",
+}
+_ROOMS = ("baselines", "evaluation", "promises")
+
+__all__ = ["__version__", *sorted((*_HOMES, *_ROOMS))]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"rocerf.{name}")
+    raise AttributeError(f"module 'rocerf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

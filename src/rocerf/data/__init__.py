@@ -1,0 +1,1 @@
+"""What was learned from, and what may change."""

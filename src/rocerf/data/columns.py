@@ -1,0 +1,126 @@
+"""Turning what users hand over (arrays, lists, DataFrames) into one float64 matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.errors import ColumnError, DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def default_columns(d: int) -> tuple[str, ...]:
+    """Names for columns that came without any: x0, x1, ..."""
+    return tuple(f"x{j}" for j in range(d))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas DataFrame, asked without importing pandas."""
+    # The whole ancestry: a subclass of DataFrame lives in a module of its own.
+    return any(c.__name__ == "DataFrame" and c.__module__.split(".")[0] == "pandas" for c in type(X).__mro__)
+
+
+def numeric_matrix(
+    X: ArrayLike | pd.DataFrame, *, what: str, allow_missing: bool = False
+) -> tuple[NDArray[np.float64], tuple[str, ...] | None, NDArray[Any] | None]:
+    """A read-only float64 matrix of shape (n, d), with column names and index if X is a DataFrame.
+
+    With ``allow_missing`` NaN and infinities pass (the caller answers row by row).
+    """
+    columns: tuple[str, ...] | None = None
+    index: NDArray[Any] | None = None
+    if is_frame(X):
+        columns, index = _frame_names(X, what)
+        matrix = _from_frame(X, what)
+    else:
+        matrix = _from_array(X, what)
+    if matrix.shape[1] == 0:
+        raise ColumnError(f"Expected at least one column in {what}, got none; pass the feature columns.")
+    if not allow_missing and not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        name = columns[column] if columns else f"number {column}"
+        bad = int((~np.isfinite(matrix)).sum())
+        raise DataError(
+            f"Expected finite numbers in {what}, got {matrix[row, column]} in row {row}, column {name} "
+            f"({bad} such cells in all); fill or drop them first."
+        )
+    matrix.flags.writeable = False
+    return matrix, columns, index
+
+
+def people_matrix(
+    X: ArrayLike | pd.DataFrame, columns: tuple[str, ...], *, named: bool
+) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    """The people's values as (P, d) in the model's column order, with the index of a DataFrame.
+
+    A DataFrame is matched by name: its columns may stand in another order, and further columns
+    are left aside. Where the model knows no names (``named`` false), position counts. Missing
+    values pass through as NaN: the row is answered by a reason, the batch goes on.
+    """
+    if is_frame(X) and named:
+        frame: Any = X
+        absent = [name for name in columns if name not in set(map(str, frame.columns))]
+        if absent:
+            raise ColumnError(
+                f"Expected the people to have the model's {len(columns)} columns, got none named "
+                f"{', '.join(map(repr, absent[:5]))}{', ...' if len(absent) > 5 else ''}; "
+                "add or rename the columns."
+            )
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        repeated = [name for name in columns if int((frame.columns == name).sum()) > 1]
+        if repeated:
+            raise ColumnError(f"Expected each column once, got {repeated[0]!r} several times; drop the copies.")
+        X = frame[list(columns)]
+    matrix, _, index = numeric_matrix(X, what="the people", allow_missing=True)
+    if matrix.shape[1] != len(columns):
+        raise ColumnError(
+            f"Expected people with {len(columns)} columns as in the training rows, got {matrix.shape[1]}; "
+            "pass the same columns in the same order."
+        )
+    return matrix, index
+
+
+def _frame_names(frame: Any, what: str) -> tuple[tuple[str, ...], NDArray[Any]]:
+    names = tuple(str(name) for name in frame.columns)
+    if len(set(names)) != len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ColumnError(f"Expected distinct column names in {what}, got {repeated!r} twice; rename one.")
+    return names, np.asarray(frame.index)
+
+
+def _from_frame(frame: Any, what: str) -> NDArray[np.float64]:
+    import pandas as pd
+
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        real = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
+        if not (real or pd.api.types.is_bool_dtype(dtype)):
+            example = next((v for v in frame[name] if v is not None), None)
+            raise ColumnError(
+                f"Expected numbers in every column of {what}, got {dtype} in column {name!r} "
+                f"(for example {example!r}); encode it as numbers first (one 0/1 column for each category)."
+            )
+    return np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
+
+
+def _from_array(X: ArrayLike, what: str) -> NDArray[np.float64]:
+    try:
+        given = np.asarray(X)
+        # NumPy would turn text such as "1", dates and complex numbers into floats without a word.
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"values of type {given.dtype}")
+        matrix = np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ColumnError(
+            f"Expected a table of numbers for {what}, got something that does not convert ({error}); "
+            "convert it to numbers first."
+        ) from error
+    if matrix.ndim != 2:
+        raise ColumnError(
+            f"Expected a 2-D table (rows x columns) for {what}, got {matrix.ndim} dimension(s) of shape "
+            f"{matrix.shape}; for one person pass X.reshape(1, -1)."
+        )
+    return matrix

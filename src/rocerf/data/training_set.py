@@ -1,0 +1,306 @@
+"""The rows a model was learned from: numbers, two labels, stable ids."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.data.columns import default_columns, numeric_matrix
+from rocerf.errors import DataError, IdError, LabelError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The validated arrays behind a training set; shared, never written to."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    ids: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    columns: tuple[str, ...]
+    favourable: Any
+    unfavourable: Any
+    from_frame: bool
+
+
+class TrainingSet:
+    """Rows with stable ids and two labels, one of them favourable.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or DataFrame with d numeric columns
+        Feature values in the user's own units. NaN and infinities are refused.
+    y : sequence of n labels
+        Any two distinct values.
+    ids : sequence of n unique values, optional
+        Names of the rows, kept when other rows go. Default: the DataFrame's index, or 0..n-1.
+    favourable : label
+        The label a person hopes for (loan granted, bail granted).
+    sample_weight : array of shape (n,), optional
+        Non-negative weights of the rows in the training loss.
+
+    Examples
+    --------
+    >>> train = TrainingSet([[1.0], [2.0], [3.0]], ["no", "yes", "yes"], favourable="yes")
+    >>> len(train), train.y.tolist(), train.ids.tolist()
+    (3, [0.0, 1.0, 1.0], [0, 1, 2])
+    >>> train.without([1]).ids.tolist()
+    [0, 2]
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike | pd.DataFrame,
+        y: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        favourable: Any = 1,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        matrix, columns, index = numeric_matrix(X, what="the training rows")
+        n = len(matrix)
+        if n == 0:
+            raise DataError("Expected at least one training row, got none; check the file or filter.")
+        if ids is None:
+            ids = index if index is not None else np.arange(n)
+        labels = _one_dimensional(y, n, "labels (y)")
+        unfavourable = _other_label(labels, favourable)
+        self._parts = _Parts(
+            X=matrix,
+            y=_frozen((labels == favourable).astype(np.float64)),
+            ids=_checked_ids(ids, n),
+            weights=_checked_weights(sample_weight, n),
+            columns=columns if columns is not None else default_columns(matrix.shape[1]),
+            favourable=favourable,
+            unfavourable=unfavourable,
+            from_frame=columns is not None,
+        )
+
+    @classmethod
+    def _of(cls, parts: _Parts) -> Self:
+        made = cls.__new__(cls)
+        made._parts = parts
+        return made
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        """Feature values, shape (n, d), read-only."""
+        return self._parts.X
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """1.0 where the label is the favourable one, else 0.0; shape (n,)."""
+        return self._parts.y
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Stable row ids, shape (n,)."""
+        return self._parts.ids
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Sample weights, shape (n,), or None where every row counts once."""
+        return self._parts.weights
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the d feature columns."""
+        return self._parts.columns
+
+    @property
+    def favourable(self) -> Any:
+        """The label a person hopes for."""
+        return self._parts.favourable
+
+    @property
+    def unfavourable(self) -> Any:
+        """The other label."""
+        return self._parts.unfavourable
+
+    @property
+    def from_frame(self) -> bool:
+        """Whether the rows came as a DataFrame, so that column names are the user's own."""
+        return self._parts.from_frame
+
+    def __len__(self) -> int:
+        return len(self._parts.y)
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        good = int(self.y.sum())
+        return f"TrainingSet({n} rows x {d} columns, {good} {self.favourable!r}, {n - good} {self.unfavourable!r})"
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """Standard deviation of each column, 1 where a column is constant; shape (d,)."""
+        spread = self.X.std(axis=0)
+        # A column equal in all rows has a rounding-sized deviation, not a real one.
+        floor = 1e-12 * np.maximum(1.0, np.abs(self.X).max(axis=0))
+        return _frozen(np.where(spread > floor, spread, 1.0))
+
+    @cached_property
+    def _position(self) -> dict[Any, int]:
+        return {row_id: i for i, row_id in enumerate(self.ids.tolist())}
+
+    def positions(self, ids: Iterable[Any]) -> NDArray[np.intp]:
+        """Row numbers of these ids, in ascending order; a repeated id counts once.
+
+        >>> TrainingSet([[1.0], [2.0]], [0, 1], ids=["a", "b"]).positions(["b"]).tolist()
+        [1]
+        """
+        # A bare text is iterable too: without("ab") must not delete the rows "a" and "b".
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise IdError(f"Expected a sequence of ids, got {ids!r} alone; put it in a list: [{ids!r}].")
+        wanted = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
+        unknown = [row_id for row_id in wanted if not isinstance(row_id, Hashable) or row_id not in self._position]
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+            raise IdError(
+                f"Expected ids of rows in the training set, got {len(unknown)} unknown: {shown}; "
+                f"known ids look like {self.ids[0]!r}. Check that the ids come from this training set."
+            )
+        return np.unique(np.asarray([self._position[row_id] for row_id in wanted], dtype=np.intp))
+
+    def without(self, ids: Iterable[Any]) -> TrainingSet:
+        """The same training set with these rows deleted; all other rows keep their ids."""
+        gone = self.positions(ids)
+        if len(gone) >= len(self):
+            raise DataError(
+                f"Expected to delete fewer than all {len(self)} rows, got {len(gone)} ids; "
+                "at least one row must remain."
+            )
+        keep = np.ones(len(self), dtype=bool)
+        keep[gone] = False
+        p = self._parts
+        if p.weights is not None and not (p.weights[keep] > 0).any():
+            raise DataError(
+                f"Expected a row of positive weight to remain, got {int(keep.sum())} rows of weight 0 only; "
+                "delete fewer rows or give the others weight."
+            )
+        return TrainingSet._of(
+            _Parts(
+                X=_frozen(p.X[keep]),
+                y=_frozen(p.y[keep]),
+                ids=_frozen(p.ids[keep]),
+                weights=None if p.weights is None else _frozen(p.weights[keep]),
+                columns=p.columns,
+                favourable=p.favourable,
+                unfavourable=p.unfavourable,
+                from_frame=p.from_frame,
+            )
+        )
+
+    def with_weights(self, sample_weight: ArrayLike) -> TrainingSet:
+        """The same rows with these weights in the training loss."""
+        p = self._parts
+        weights = _checked_weights(sample_weight, len(self))
+        return TrainingSet._of(_Parts(p.X, p.y, p.ids, weights, p.columns, p.favourable, p.unfavourable, p.from_frame))
+
+    def frame(self) -> pd.DataFrame:
+        """The feature values as a DataFrame whose index is the row ids."""
+        import pandas as pd
+
+        return pd.DataFrame(self.X, columns=list(self.columns), index=self.ids)
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 over values, labels, weights and column names: which rows these were."""
+        digest = hashlib.sha256()
+        digest.update(np.ascontiguousarray(self.X).tobytes())
+        digest.update(self.y.tobytes())
+        if self.weights is not None:
+            digest.update(self.weights.tobytes())
+        digest.update("\x1f".join(self.columns).encode())
+        return digest.hexdigest()
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _as_given(values: Any) -> NDArray[Any]:
+    """An array of the values themselves: NumPy alone turns NaN or 1 into text where one value is text."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, dtype=object)
+    return array
+
+
+def _one_dimensional(values: ArrayLike, n: int, what: str) -> NDArray[Any]:
+    try:
+        array = _as_given(values)
+    except ValueError as error:
+        raise DataError(f"Expected {n} {what}, one for each row, got a ragged list; pass one value a row.") from error
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise DataError(
+            f"Expected {n} {what}, one for each row, got shape {array.shape}; pass a sequence as long as X."
+        )
+    return array
+
+
+def _other_label(labels: NDArray[Any], favourable: Any) -> Any:
+    import pandas as pd
+
+    if pd.isna(labels).any():
+        raise LabelError(
+            f"Expected a label for every row, got {int(pd.isna(labels).sum())} missing ones; drop or fill those rows."
+        )
+    found = pd.unique(pd.Series(labels)).tolist()
+    if len(found) != 2:
+        shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
+        raise LabelError(
+            f"Expected exactly two classes in the labels, got {len(found)}: {shown}; "
+            "recourse is defined for accept/refuse decisions, so map the labels to two."
+        )
+    others = [label for label in found if label != favourable]
+    if len(others) != 1:
+        raise LabelError(
+            f"Expected the favourable label to be one of {found[0]!r} and {found[1]!r}, got {favourable!r}; "
+            "name it with favourable=..."
+        )
+    return others[0]
+
+
+def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
+    import pandas as pd
+
+    array = _one_dimensional(ids, n, "ids")
+    if pd.isna(array).any() or not all(isinstance(row_id, Hashable) for row_id in array.tolist()):
+        raise IdError("Expected a value that names the row for every id, got a missing or compound one; fill it in.")
+    if len(set(array.tolist())) != n:
+        seen: set[Any] = set()
+        repeated = next(i for i in array.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        raise IdError(
+            f"Expected a unique id for each of {n} rows, got {n - len(set(array.tolist()))} repeated "
+            f"(for example {repeated!r}); pass ids=... or reset the DataFrame's index."
+        )
+    return _frozen(array.copy())
+
+
+def _checked_weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    try:
+        array = _one_dimensional(weights, n, "sample weights").astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"Expected numbers as sample weights, got something else ({error}); convert them.") from error
+    if not np.isfinite(array).all() or (array < 0).any() or not (array > 0).any():
+        raise DataError(
+            "Expected sample weights that are finite, not negative and not all zero, "
+            f"got values from {array.min()} to {array.max()}; correct them or leave them out."
+        )
+    return _frozen(array.copy())

@@ -1,0 +1,1 @@
+"""What deleting rows does to a model."""

@@ -1,0 +1,211 @@
+"""The k rows whose deletion lowers the score most, for many people at once: the hot kernel.
+
+For people with score gradients ``beta`` (P, p) and row effects ``v`` (n, p) it finds, for each
+person, the k smallest *negative* values among ``beta' v_i``: "at most k" rows, since deleting a row
+that helps is never worst. Exact, by a threshold:
+
+1. a prefix of the (shuffled) rows suggests a threshold just above the k-th smallest value;
+2. one pass over chunks of rows keeps the few values below it (a product and a comparison);
+3. only the survivors are partitioned. If fewer than k survived, the threshold was too low for
+   that person, who is done again with threshold 0, which cannot miss.
+
+Chunks merge exactly (:func:`merge`), so they may also live on different machines. Working memory
+is bounded by the block sizes, k and p, whatever n is.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: People and rows in one block of products: 64 x 2048 float64 is 1 MiB, which stays in cache.
+PEOPLE_BLOCK = 64
+ROW_BLOCK = 2048
+
+#: Share of the rows looked at to guess the threshold, and how many of them at least.
+SAMPLE_SHARE = 1 / 16
+SAMPLE_LEAST = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class WorstRows:
+    """For each of P people at most k positions in the effects, with their (negative) values.
+
+    ``positions`` and ``values`` are flat; person p owns ``starts[p]:starts[p + 1]``, in no
+    particular order.
+    """
+
+    positions: Rows
+    values: Array
+    starts: Rows
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def counts(self) -> Rows:
+        """Number of rows for each person, shape (P,)."""
+        return np.diff(self.starts)
+
+    @property
+    def owners(self) -> Rows:
+        """The person of each position, flat."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    @property
+    def drops(self) -> Array:
+        """Sum of the values for each person, <= 0; shape (P,)."""
+        return np.asarray(np.bincount(self.owners, self.values, minlength=len(self)), dtype=np.float64)
+
+    def shifts(self, effects: Array) -> Array:
+        """Sum of the effects of each person's rows, shape (P, p)."""
+        ones = np.ones(len(self.positions))
+        indicator = csr_array((ones, self.positions, self.starts), shape=(len(self), len(effects)))
+        return np.asarray(indicator @ effects)
+
+    def of(self, person: int) -> Rows:
+        """Positions for one person, most harmful first."""
+        own = slice(self.starts[person], self.starts[person + 1])
+        return self.positions[own][np.argsort(self.values[own], kind="stable")]
+
+
+def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
+    """The at most k rows with the smallest negative ``directions @ effects.T``, for each person.
+
+    Parameters
+    ----------
+    directions : (P, p), score gradients of the people.
+    effects : (n, p), row effects; shuffled, so that a prefix is a fair sample (otherwise slower, never wrong).
+    k : number of rows, 0 <= k.
+
+    Examples
+    --------
+    >>> worst = find_worst_rows(np.array([[1.0]]), np.array([[-3.0], [2.0], [-1.0], [-2.0]]), k=2)
+    >>> worst.of(0).tolist(), worst.drops.tolist()
+    ([0, 3], [-5.0])
+    """
+    people = len(directions)
+    if people == 0 or k == 0 or len(effects) == 0:
+        return WorstRows(np.empty(0, np.intp), np.empty(0), np.zeros(people + 1, np.intp))
+    blocks = [directions[start : start + PEOPLE_BLOCK] for start in range(0, people, PEOPLE_BLOCK)]
+    # One BLAS thread in each of several workers beats several BLAS threads in one: selecting, not
+    # multiplying, takes most of the time.
+    with _blas().limit(limits=1, user_api="blas"):
+        if len(blocks) == 1:
+            return _worst_of_block(blocks[0], effects, k)
+        with ThreadPoolExecutor(_cores()) as pool:
+            return _stack(list(pool.map(lambda block: _worst_of_block(block, effects, k), blocks)))
+
+
+def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
+    """The worst k rows of two sets of rows, from the worst k of each; both speak of the same people.
+
+    >>> a = find_worst_rows(np.array([[1.0]]), np.array([[-3.0], [-1.0]]), k=1)
+    >>> b = WorstRows(np.array([7]), np.array([-2.0]), np.array([0, 1]))
+    >>> merge(a, b, k=2).of(0).tolist()
+    [0, 7]
+    """
+    owners = np.concatenate([first.owners, second.owners])
+    values = np.concatenate([first.values, second.values])
+    positions = np.concatenate([first.positions, second.positions])
+    return _k_smallest(owners, values, positions, len(first), k)
+
+
+def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
+    threshold = _guess_threshold(block, effects, k)
+    found = _below(block, effects, threshold, k)
+    missed = np.flatnonzero((found.counts < k) & (threshold < 0))
+    if len(missed) == 0:
+        return found
+    again = _below(block[missed], effects, np.zeros(len(missed)), k)
+    kept = ~np.isin(found.owners, missed)
+    owners = np.concatenate([found.owners[kept], missed[again.owners]])
+    values = np.concatenate([found.values[kept], again.values])
+    positions = np.concatenate([found.positions[kept], again.positions])
+    return _k_smallest(owners, values, positions, len(block), k)
+
+
+def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
+    """A value a little above each person's k-th smallest, never above 0."""
+    n = len(effects)
+    sample = min(n, max(SAMPLE_LEAST, int(n * SAMPLE_SHARE)))
+    expected = k * sample / n
+    rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)  # three deviations of sampling noise
+    if rank >= sample:
+        return np.zeros(len(block))
+    scores = block @ effects[:sample].T
+    scores.partition(rank, axis=1)
+    return np.minimum(scores[:, rank], 0.0)
+
+
+def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
+    """The k smallest values strictly below each person's threshold."""
+    threshold = threshold.copy()
+    room = len(block) * 4 * (k + ROW_BLOCK)
+    kept: list[tuple[Rows, Array, Rows]] = []
+    held = 0
+    for start in range(0, len(effects), ROW_BLOCK):
+        scores = block @ effects[start : start + ROW_BLOCK].T
+        flat = np.flatnonzero(scores < threshold[:, None])
+        owners, columns = np.divmod(flat, scores.shape[1])
+        kept.append((owners, scores.ravel()[flat], columns + start))
+        held += len(flat)
+        if held > room:  # only when the threshold is loose: squeeze, and tighten it
+            squeezed = _k_smallest(*_joined(kept), len(block), k)
+            full = squeezed.counts == k
+            largest = np.full(len(block), -np.inf)
+            np.maximum.at(largest, squeezed.owners, squeezed.values)
+            threshold = np.where(full, largest, threshold)
+            kept, held = [(squeezed.owners, squeezed.values, squeezed.positions)], len(squeezed.values)
+    return _k_smallest(*_joined(kept), len(block), k)
+
+
+def _joined(parts: list[tuple[Rows, Array, Rows]]) -> tuple[Rows, Array, Rows]:
+    owners, values, positions = zip(*parts, strict=True)
+    return np.concatenate(owners), np.concatenate(values), np.concatenate(positions)
+
+
+def _k_smallest(owners: Rows, values: Array, positions: Rows, people: int, k: int) -> WorstRows:
+    """Keep each owner's k smallest values of a flat list in any order."""
+    order = np.argsort(owners, kind="stable")
+    owners, values, positions = owners[order], values[order], positions[order]
+    counts = np.bincount(owners, minlength=people)
+    if counts.max(initial=0) > k:
+        first = np.cumsum(counts) - counts
+        table = np.full((people, int(counts.max())), np.inf)
+        table[owners, np.arange(len(owners)) - first[owners]] = values
+        best = np.argpartition(table, k - 1, axis=1)[:, :k]
+        chosen = (best + first[:, None])[np.take_along_axis(table, best, axis=1) < np.inf]
+        values, positions = values[chosen], positions[chosen]
+        counts = np.minimum(counts, k)
+    return WorstRows(positions, values, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
+
+
+def _stack(parts: list[WorstRows]) -> WorstRows:
+    counts = np.concatenate([part.counts for part in parts])
+    return WorstRows(
+        np.concatenate([part.positions for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
+    )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,97 @@
+"""Every error that rocerf raises on purpose.
+
+Each message says what was expected, what came, and what to do about it. A person for whom no
+recourse exists is *not* an error: that is a result with a reason
+(:class:`rocerf.recourse.result.Status`).
+
+The tree::
+
+    RocerfError
+    ├── DataError                rows, labels, ids or columns that cannot be used
+    │   ├── LabelError             labels are not two classes, or the favourable one is absent
+    │   ├── IdError                duplicate or unknown row ids
+    │   └── ColumnError            unknown, missing or non-numeric columns; wrong width
+    ├── SchemaError              a rule of a feature schema that contradicts itself or the data
+    ├── DatasetUnavailableError  a named data set that is neither here nor can be fetched
+    ├── ModelError               a model that cannot be used for promises
+    │   ├── UnsupportedModelError  a penalty, solver or option we cannot retrain faithfully
+    │   ├── NotAtOptimumError      the model does not minimise its objective on these rows
+    │   ├── SingularCurvatureError the Hessian cannot be inverted
+    │   ├── NoOptimumError         retraining has no minimiser (separable, or one class is left)
+    │   └── NotConvergedError      the iteration limit was reached first
+    ├── OptionError              an option of ours with an impossible value (k, delta, cost, ...)
+    ├── FileFormatError          a file that is not what it should be
+    └── MissingExtraError        an optional dependency is not installed
+"""
+
+from __future__ import annotations
+
+
+class RocerfError(Exception):
+    """Base of all errors raised on purpose by rocerf."""
+
+
+class DataError(RocerfError, ValueError):
+    """Rows that cannot be used as given."""
+
+
+class LabelError(DataError):
+    """Labels are not two classes, or the favourable label is not one of them."""
+
+
+class IdError(DataError):
+    """Row ids that are repeated or unknown."""
+
+
+class ColumnError(DataError):
+    """Columns that are unknown, missing, not numeric, or too many or too few."""
+
+
+class SchemaError(RocerfError, ValueError):
+    """A rule of a feature schema that contradicts itself or the data."""
+
+
+class DatasetUnavailableError(RocerfError):
+    """A named data set that is neither on this machine nor could be fetched."""
+
+
+class ModelError(RocerfError):
+    """A model that cannot carry a promise."""
+
+
+class UnsupportedModelError(ModelError, ValueError):
+    """A penalty, solver or option whose retraining cannot be reproduced faithfully."""
+
+
+class NotAtOptimumError(ModelError):
+    """The model handed over does not minimise its objective on the rows handed over."""
+
+
+class SingularCurvatureError(ModelError):
+    """The Hessian of the objective cannot be inverted."""
+
+
+class NoOptimumError(ModelError):
+    """The objective has no minimiser: unpenalised separable data, or only one class is left."""
+
+
+class NotConvergedError(ModelError):
+    """An iteration limit was reached before the tolerance."""
+
+
+class OptionError(RocerfError, ValueError):
+    """An option with an impossible value."""
+
+
+class FileFormatError(RocerfError, ValueError):
+    """A file whose content is not what was expected."""
+
+
+class MissingExtraError(RocerfError, ImportError):
+    """An optional dependency is missing; the message names the install command."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed; "
+            f'install it with: pip install "rocerf[{extra}]"'
+        )

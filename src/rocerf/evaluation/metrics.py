@@ -1,0 +1,103 @@
+"""How recourses fare when rows are really deleted and the model is really retrained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.deletion.retraining import random_deletions, retrain_each
+from rocerf.errors import DataError, OptionError
+from rocerf.models.logistic import LogisticModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Validity:
+    """Share of points that retrained models accept: one figure a trial, shape (M,)."""
+
+    fraction: float
+    by_trial: Array
+
+    @property
+    def mean(self) -> float:
+        """Average validity: the mean over trials."""
+        return float(self.by_trial.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of that mean over trials (0 for a single trial)."""
+        trials = len(self.by_trial)
+        return float(self.by_trial.std(ddof=1) / math.sqrt(trials)) if trials > 1 else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1%} ± {self.standard_error:.1%}"
+
+
+def average_validity(
+    model: LogisticModel, points: ArrayLike | pd.DataFrame, fraction: float, trials: int = 100, seed: int = 0
+) -> Validity:
+    """The paper's average validity: delete a random fraction of the rows, retrain, count who is accepted.
+
+    Rows of ``points`` with missing values (unanswered people) are left out.
+
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> average_validity(model, data.test.X[model.predict(data.test.X) == 1], 0.0, trials=1).mean
+    1.0
+    """
+    return validity_curves(model, {"points": points}, [fraction], trials, seed)["points"][0]
+
+
+def validity_curves(
+    model: LogisticModel,
+    points_by_method: Mapping[str, ArrayLike | pd.DataFrame],
+    fractions: Sequence[float],
+    trials: int = 100,
+    seed: int = 0,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, list[Validity]]:
+    """Average validity of several methods at several fractions, on the same retrained models."""
+    matrices = {name: _complete(model, points, name) for name, points in points_by_method.items()}
+    curves: dict[str, list[Validity]] = {name: [] for name in matrices}
+    for place, fraction in enumerate(fractions):
+        count = _rows_in(fraction, len(model.train))
+        deletions = random_deletions(model.train, count, trials if count else 1, seed=seed)
+        thetas = retrain_each(model, deletions, progress=_part_of(progress, place, len(fractions), len(deletions)))
+        slopes, constants = model.halfspaces(thetas)
+        for name, matrix in matrices.items():
+            accepted = matrix @ slopes.T + constants >= 0
+            curves[name].append(Validity(fraction, accepted.mean(axis=0)))
+    return curves
+
+
+def _part_of(
+    progress: Callable[[int, int], None] | None, place: int, parts: int, size: int
+) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, _: progress(place * size + done, parts * size)
+
+
+def _rows_in(fraction: float, n: int) -> int:
+    if not 0 <= fraction < 1:
+        raise OptionError(f"Expected a fraction of rows from 0 up to (not including) 1, got {fraction}.")
+    return math.ceil(round(fraction * n, 9))
+
+
+def _complete(model: LogisticModel, points: ArrayLike | pd.DataFrame, name: str) -> Array:
+    matrix = model.matrix(points)
+    matrix = matrix[np.isfinite(matrix).all(axis=1)]
+    if not len(matrix):
+        raise DataError(f"Expected at least one answered point for {name!r}, got none; check the recourses' statuses.")
+    return matrix

@@ -1,0 +1,1 @@
+"""Fitted classifiers together with the objective they minimise."""

@@ -1,0 +1,61 @@
+"""The map from schema space (the user's columns and units) to the model's design rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """``x~ = [(x - centre) / scale, 1]``, the 1 only with an intercept.
+
+    Scaling belongs to the model and is frozen: it is not estimated again when rows are deleted.
+
+    >>> design = Design(centre=np.array([10.0]), scale=np.array([2.0]), intercept=True)
+    >>> design(np.array([[14.0]])).tolist()
+    [[2.0, 1.0]]
+    >>> slopes, constants = design.in_schema_space(np.array([3.0, 1.0]))  # 3 (x - 10)/2 + 1
+    >>> slopes.tolist(), float(constants)
+    ([1.5], -14.0)
+    """
+
+    centre: Array
+    scale: Array
+    intercept: bool
+
+    @classmethod
+    def identity(cls, d: int, *, intercept: bool) -> Design:
+        """No scaling: the design row is the row as it is."""
+        return cls(np.zeros(d), np.ones(d), intercept)
+
+    @property
+    def width(self) -> int:
+        """Number of parameters p: d, plus one with an intercept."""
+        return len(self.scale) + int(self.intercept)
+
+    def __call__(self, X: Array) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d)."""
+        d = len(self.scale)
+        rows = np.empty((len(X), self.width))
+        np.subtract(X, self.centre, out=rows[:, :d])
+        rows[:, :d] /= self.scale
+        if self.intercept:
+            rows[:, d] = 1.0
+        return rows
+
+    def in_schema_space(self, coefficients: Array) -> tuple[Array, Array]:
+        """Slopes (..., d) and constants (...) such that ``x~'theta = slopes'x + constant``.
+
+        ``coefficients`` has shape (..., p).
+        """
+        d = len(self.scale)
+        slopes = coefficients[..., :d] / self.scale
+        constants = -(slopes @ self.centre)
+        if self.intercept:
+            constants = constants + coefficients[..., d]
+        return slopes, constants

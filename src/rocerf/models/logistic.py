@@ -1,0 +1,416 @@
+"""Logistic regression whose retraining after deletions is exact."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
+
+from rocerf.data.columns import people_matrix
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import DataError, FileFormatError, LabelError, OptionError
+from rocerf.models.curvature import Curvature
+from rocerf.models.design import Design
+from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.linear_model import LogisticRegression
+
+Array = NDArray[np.float64]
+
+FILE_FORMAT = "rocerf-logistic-model/1"
+
+
+@dataclass(frozen=True)
+class Polish:
+    """What Newton changed about a model fitted elsewhere, over the training rows.
+
+    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest,
+    both in standard deviations of the scores.
+    """
+
+    shift: float
+    largest_shift: float
+
+
+class LogisticModel:
+    """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
+
+    Make one with :meth:`fit` or :meth:`from_sklearn`. It accepts a person when
+    ``score >= 0``, that is when the probability of the favourable label reaches ``threshold``.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1])
+    >>> model = LogisticModel.fit(train, C=1.0)
+    >>> model.predict([[0.0], [5.0]]).tolist()
+    [0, 1]
+    >>> later = model.without([3])  # exactly as if row 3 had never been there
+    >>> bool(later.score([[5.0]])[0] < model.score([[5.0]])[0])
+    True
+    """
+
+    def __init__(
+        self,
+        train: TrainingSet,
+        minimum: Minimum,
+        objective: LogisticObjective,
+        *,
+        class_weight: Mapping[Any, float] | None,
+        threshold: float,
+        deployed_theta: Array | None = None,
+        polish: Polish | None = None,
+    ) -> None:
+        self._train = train
+        self._minimum = minimum
+        self._objective = objective
+        self._class_weight = class_weight
+        self._threshold = threshold
+        self._deployed_theta = deployed_theta
+        self.polish = polish
+
+    @classmethod
+    def fit(
+        cls,
+        train: TrainingSet,
+        *,
+        C: float | None = None,
+        gamma: float | None = None,
+        scale: bool = True,
+        fit_intercept: bool = True,
+        class_weight: Mapping[Any, float] | None = None,
+        threshold: float = 0.5,
+    ) -> LogisticModel:
+        """Fit by Newton's method to 1e-10.
+
+        Parameters
+        ----------
+        train : TrainingSet
+            n rows, d columns.
+        C : float, default 1.0
+            Inverse penalty as in scikit-learn; it stays as it is when rows are deleted.
+        gamma : float
+            Instead of C: the paper's penalty ``gamma`` on the mean loss; each row carries its share.
+        scale : bool
+            Standardise columns inside the model. The scaling is kept when rows are deleted.
+        class_weight : mapping from label to weight, optional
+        threshold : float in (0, 1)
+            Probability of the favourable label from which a person is accepted.
+        """
+        if C is not None and gamma is not None:
+            raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
+        penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
+        if scale:
+            design = Design(train.X.mean(axis=0), np.array(train.spread), fit_intercept)
+        else:
+            design = Design.identity(train.X.shape[1], intercept=fit_intercept)
+        return cls._minimised(train, design, penalty, class_weight, _checked_threshold(threshold))
+
+    @classmethod
+    def from_sklearn(
+        cls,
+        fitted: LogisticRegression,
+        train: TrainingSet,
+        *,
+        sample_weight: ArrayLike | None = None,
+        threshold: float = 0.5,
+    ) -> LogisticModel:
+        """Take over a fitted scikit-learn ``LogisticRegression``; ``train`` must hold its training rows.
+
+        scikit-learn stops at a tolerance. Newton carries the fit on to its optimum, and
+        :attr:`polish` records how far the scores moved. A move of more than 0.1 standard deviations
+        is refused: the model was fitted on other rows, columns or settings, or did not converge.
+        This check cannot notice a few missing rows; passing the right ones is up to the caller.
+
+        Examples
+        --------
+        >>> import rocerf
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y = [[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]
+        >>> model = LogisticModel.from_sklearn(LogisticRegression().fit(X, y), rocerf.TrainingSet(X, y))
+        >>> model.polish.shift < 0.1
+        True
+        """
+        from rocerf.models.sklearn_reader import read_logistic_regression, refuse_far_from_optimum
+
+        if sample_weight is not None:
+            train = train.with_weights(sample_weight)
+        read = read_logistic_regression(fitted, train)
+        model = cls._minimised(
+            train,
+            Design.identity(train.X.shape[1], intercept=read.intercept),
+            Penalty.fixed(read.C),
+            read.class_weight,
+            _checked_threshold(threshold),
+            intercept_penalty=read.intercept_penalty,
+            start=read.theta,
+        )
+        model.polish = refuse_far_from_optimum(model, read.theta, fitted)
+        model._deployed_theta = read.theta
+        return model
+
+    @classmethod
+    def _minimised(
+        cls,
+        train: TrainingSet,
+        design: Design,
+        penalty: Penalty,
+        class_weight: Mapping[Any, float] | None,
+        threshold: float,
+        *,
+        intercept_penalty: float = 0.0,
+        start: Array | None = None,
+    ) -> LogisticModel:
+        weights = _row_weights(train, class_weight)
+        objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
+        minimum = objective.minimise(np.zeros(design.width) if start is None else start)
+        return cls(train, minimum, objective, class_weight=class_weight, threshold=threshold)
+
+    @property
+    def train(self) -> TrainingSet:
+        """The rows it was fitted on."""
+        return self._train
+
+    @property
+    def theta(self) -> Array:
+        """Parameters over the design row, shape (p,): scaled columns, then the intercept."""
+        return self._minimum.theta
+
+    @property
+    def deployed_theta(self) -> Array | None:
+        """Parameters as scikit-learn left them, or None for our own fit."""
+        return self._deployed_theta
+
+    @property
+    def design(self) -> Design:
+        """The map from the user's columns to design rows."""
+        return self._objective.design
+
+    @property
+    def objective(self) -> LogisticObjective:
+        """What the parameters minimise."""
+        return self._objective
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty and what happens to it when rows go."""
+        return self._objective.penalty
+
+    @property
+    def threshold(self) -> float:
+        """Probability of the favourable label from which a person is accepted."""
+        return self._threshold
+
+    @property
+    def offset(self) -> float:
+        """``score = x~'theta - offset``."""
+        return float(logit(self._threshold))
+
+    @property
+    def optimality(self) -> float:
+        """Length of the Newton step that would come next, in the Hessian's norm."""
+        return self._minimum.optimality
+
+    def __repr__(self) -> str:
+        return f"LogisticModel({self.penalty}, threshold={self.threshold}, train={self.train!r})"
+
+    def score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """Log-odds of the favourable label minus those of the threshold; shape (P,)."""
+        return self.score_gradient(self.matrix(X)) @ self.theta - self.offset
+
+    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
+        """1 where accepted, else 0, by the model as deployed; shape (P,).
+
+        For a model taken over from scikit-learn these are scikit-learn's own decisions.
+        """
+        return (self.deployed_score(X) >= 0).astype(np.int64)
+
+    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """Scores of the model people are judged by today, shape (P,); for our own fit, :meth:`score`."""
+        theta = self.theta if self._deployed_theta is None else self._deployed_theta
+        return self.score_gradient(self.matrix(X)) @ theta - self.offset
+
+    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name."""
+        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
+        return matrix
+
+    def score_gradient(self, X: Array) -> Array:
+        """The design rows: ``d score / d theta``, shape (P, p)."""
+        return self.design(X)
+
+    def row_gradients(self, rows: slice = slice(None)) -> Array:
+        """``g_i`` of the objective for these training rows, shape (m, p)."""
+        return self._objective.row_gradients(self.theta, rows)
+
+    def curvature(self) -> Curvature:
+        """Hessian at the optimum, factorised."""
+        return self._minimum.curvature
+
+    def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
+        """Models with these parameters (m, p) as slopes (m, d) and constants (m,) in schema space."""
+        slopes, constants = self.design.in_schema_space(coefficients)
+        return slopes, constants - self.offset
+
+    def without(self, ids: Iterable[Any]) -> LogisticModel:
+        """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.
+
+        Scaling, penalty convention, class weights and threshold stay as they are.
+        """
+        return LogisticModel._minimised(
+            self.train.without(ids),
+            self.design,
+            self.penalty,
+            self._class_weight,
+            self._threshold,
+            intercept_penalty=self._objective.intercept_penalty,
+            start=self.theta,
+        )
+
+    @cached_property
+    def class_counts(self) -> dict[Any, int]:
+        """Rows of each label that carry weight."""
+        counted = np.ones(len(self.train), bool) if self._objective.weights is None else self._objective.weights > 0
+        good = int(self.train.y[counted].sum())
+        return {self.train.favourable: good, self.train.unfavourable: int(counted.sum()) - good}
+
+    def removable_class(self, k: int) -> Any | None:
+        """A label all of whose rows k deletions could remove, if retraining then has no optimum."""
+        lam = self.penalty.strength(len(self.train))
+        if not self.design.intercept or self._objective.intercept_penalty * lam > 0:
+            return None
+        label, count = min(self.class_counts.items(), key=lambda item: item[1])
+        return label if count <= k else None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle)."""
+        train = self.train
+        about = {
+            "format": FILE_FORMAT,
+            "columns": train.columns,
+            "from_frame": train.from_frame,
+            "favourable": _plain(train.favourable),
+            "unfavourable": _plain(train.unfavourable),
+            "class_weight": None
+            if self._class_weight is None
+            else [[_plain(a), b] for a, b in self._class_weight.items()],
+            "threshold": self._threshold,
+            "penalty": asdict(self.penalty),
+            "intercept": self.design.intercept,
+            "intercept_penalty": self._objective.intercept_penalty,
+            "polish": None if self.polish is None else asdict(self.polish),
+            "checksum": train.checksum,
+        }
+        arrays: dict[str, Any] = {
+            "X": train.X,
+            "favourable_rows": train.y,
+            "ids": _plain_ids(train.ids),
+            "theta": self.theta,
+            "centre": self.design.centre,
+            "scale": self.design.scale,
+        }
+        if train.weights is not None:
+            arrays["weights"] = train.weights
+        if self._deployed_theta is not None:
+            arrays["deployed_theta"] = self._deployed_theta
+        with open(path, "wb") as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> LogisticModel:
+        """Read what :meth:`save` wrote. The optimum is verified by Newton, not believed."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays["about"]))
+            if about["format"] != FILE_FORMAT:
+                raise KeyError(about["format"])
+        except (ValueError, KeyError, OSError, EOFError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise FileFormatError(
+                f"Expected a file written by LogisticModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
+                "save the model again with this version."
+            ) from error
+        train = _restored_rows(arrays, about)
+        design = Design(arrays["centre"], arrays["scale"], about["intercept"])
+        class_weight = None if about["class_weight"] is None else dict(about["class_weight"])
+        model = cls._minimised(
+            train,
+            design,
+            Penalty(**about["penalty"]),
+            class_weight,
+            about["threshold"],
+            intercept_penalty=about["intercept_penalty"],
+            start=arrays["theta"],
+        )
+        model._deployed_theta = arrays.get("deployed_theta")
+        model.polish = None if about["polish"] is None else Polish(**about["polish"])
+        return model
+
+
+def _checked_threshold(threshold: float) -> float:
+    if not 0 < threshold < 1:
+        raise OptionError(f"Expected a threshold strictly between 0 and 1 (a probability), got {threshold}.")
+    return float(threshold)
+
+
+def _row_weights(train: TrainingSet, class_weight: Mapping[Any, float] | None) -> Array | None:
+    if class_weight is None:
+        return train.weights
+    labels = {train.favourable, train.unfavourable}
+    unknown = [label for label in class_weight if label not in labels]
+    values = np.array([float(class_weight.get(label, 1.0)) for label in (train.unfavourable, train.favourable)])
+    if unknown:
+        raise LabelError(
+            f"Expected class_weight for {train.favourable!r} and {train.unfavourable!r}, got {unknown[0]!r}; "
+            "use the labels of the training set as keys."
+        )
+    if not np.isfinite(values).all() or (values <= 0).any():
+        raise OptionError(f"Expected positive class weights, got {dict(class_weight)}.")
+    weights = values[train.y.astype(np.intp)]
+    return weights if train.weights is None else weights * train.weights
+
+
+def _plain(label: Any) -> Any:
+    value = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(value, str | int | float | bool):
+        raise DataError(f"Expected labels that are text or numbers to save a model, got {label!r}; map them first.")
+    return value
+
+
+def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    if ids.dtype != object:
+        return ids
+    values = ids.tolist()
+    for kind in (str, int):
+        if all(isinstance(value, kind) for value in values):
+            return np.array(values, dtype=np.str_ if kind is str else np.int64)
+    raise DataError(
+        "Expected row ids that are all text or all whole numbers to save a model, got a mixture; convert them."
+    )
+
+
+def _restored_rows(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> TrainingSet:
+    favourable, unfavourable = about["favourable"], about["unfavourable"]
+    X: Any = arrays["X"]
+    if about["from_frame"]:
+        import pandas as pd
+
+        X = pd.DataFrame(X, columns=list(about["columns"]))
+    labels = np.empty(len(arrays["X"]), dtype=object)
+    is_good = arrays["favourable_rows"] == 1
+    labels[is_good], labels[~is_good] = favourable, unfavourable
+    train = TrainingSet(X, labels, arrays["ids"], favourable=favourable, sample_weight=arrays.get("weights"))
+    if train.checksum != about["checksum"]:
+        raise FileFormatError("Expected the training rows to match their checksum, they do not: the file was altered.")
+    return train

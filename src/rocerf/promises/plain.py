@@ -1,0 +1,48 @@
+"""No promise about deletions: the point is accepted by the model as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.models.model import LinearModel
+from rocerf.promises.promise import Reading, Wording
+
+Array = NDArray[np.float64]
+
+
+def models_in_force(model: LinearModel) -> Array:
+    """Parameters of the model at its optimum and, where it differs, as the user deployed it; (m, p).
+
+    A recourse must be accepted by both: by the first because retraining starts from it, by the
+    second because people are judged by it today.
+    """
+    if model.deployed_theta is None:
+        return model.theta[None, :]
+    return np.stack([model.theta, model.deployed_theta])
+
+
+class Plain:
+    """The model's own score: what an ordinary counterfactual explanation promises."""
+
+    wording = Wording("plain", "accepted by the model as it is today; nothing is promised about deletions")
+    k = 0
+    concave = True
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+
+    def known_cuts(self) -> tuple[Array, Array]:
+        """The model in force."""
+        return self.model.halfspaces(models_in_force(self.model))
+
+    def read(self, X: Array) -> Reading:
+        """The lower of the scores in force."""
+        slopes, constants = self.known_cuts()
+        scores = X @ slopes.T + constants
+        lower = scores.argmin(axis=1)
+        return Reading(scores[np.arange(len(X)), lower], slopes[lower])
+
+    def impossible(self) -> str | None:
+        """Never."""
+        return None

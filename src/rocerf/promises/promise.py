@@ -1,0 +1,86 @@
+"""What a promise is: a constraint on x that can be asked its value and its slope there.
+
+A promise about deletions says ``value(x) >= delta``. Its value is the lowest score it foresees for
+x after the deletions it speaks of. Solvers see nothing else, so a new promise needs no new
+solver, and a new cost no new promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def no_rows(_: int) -> NDArray[Any]:
+    """The worst rows of a promise that fears none."""
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A promise read at P points: values (P,) and gradients in schema space (P, d).
+
+    Of a *concave* promise each gradient is also a cut: ``value(x') <= values[j] + slopes[j]'(x' - x_j)``
+    for every x'. ``worst_ids(j)`` names the training rows whose deletion is feared most at point j
+    (asked only for points that are kept: naming rows for all would cost more than reading).
+    """
+
+    values: Array
+    slopes: Array
+    worst_ids: Callable[[int], NDArray[Any]] = no_rows
+
+    def cuts(self, X: Array) -> tuple[Array, Array]:
+        """The cuts as slopes (P, d) and constants (P,): ``slopes'x + constants >= delta``."""
+        return self.slopes, self.values - np.einsum("ij,ij->i", self.slopes, X)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The exact words of a promise towards people: ``{k}`` is the number of deletions."""
+
+    name: str
+    sentence: str
+
+    def for_k(self, k: int) -> str:
+        """The sentence with the number of deletions filled in."""
+        return self.sentence.format(k=k, rows="row" if k == 1 else "rows")
+
+
+class Promise(Protocol):
+    """A constraint ``value(x) >= delta`` on points of schema space."""
+
+    @property
+    def wording(self) -> Wording:
+        """What may be said to a person who gets this promise."""
+        ...
+
+    @property
+    def k(self) -> int:
+        """The number of deletions it speaks of."""
+        ...
+
+    @property
+    def concave(self) -> bool:
+        """Whether gradients are cuts, so that the cutting-plane solver finds the global optimum."""
+        ...
+
+    def known_cuts(self) -> tuple[Array, Array]:
+        """Cuts known before any point was read, valid for everybody: slopes (m, d), constants (m,).
+
+        The first one is the model as it is.
+        """
+        ...
+
+    def read(self, X: Array) -> Reading:
+        """Value and gradient at points of shape (P, d)."""
+        ...
+
+    def impossible(self) -> str | None:
+        """Why nobody can be given this promise, if that is so."""
+        ...

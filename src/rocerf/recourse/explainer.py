@@ -1,0 +1,292 @@
+"""Rocerf: the conductor. People in, recourses with a stated promise out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import rocerf
+from rocerf.data.columns import is_frame, people_matrix
+from rocerf.data.schema import FeatureSchema, Kind
+from rocerf.errors import OptionError
+from rocerf.models.logistic import LogisticModel
+from rocerf.promises.first_order import FirstOrder
+from rocerf.promises.promise import Promise
+from rocerf.recourse.calibration import calibrate_delta
+from rocerf.recourse.cost import Cost
+from rocerf.recourse.cutting_plane import solve_by_cuts
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master import REACH, Master
+from rocerf.recourse.penalty import PenaltyProblem, minimise_by_penalty
+from rocerf.recourse.result import Recourses, Settings, Status
+from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+#: The promises known by name.
+PROMISES = {"first_order": FirstOrder}
+SOLVERS = ("auto", "cutting_plane", "penalty")
+
+_STATUS_OF = {
+    Outcome.FOUND: Status.ANSWERED,
+    Outcome.UNREACHABLE: Status.UNREACHABLE,
+    Outcome.NOT_ROBUST: Status.NOT_ROBUST,
+    Outcome.GAVE_UP: Status.GAVE_UP,
+}
+
+
+class Rocerf:
+    """Recourse that keeps a promise about deleted training rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    k : int or str
+        Deletions to withstand: a number, or a share of the training rows such as "0.5%" (rounded up).
+    promise : str or Promise
+        "first_order", or a promise object.
+    delta : float or "calibrate"
+        Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
+        retraining after random deletions.
+    cost : "l2" or "l1"
+        Norm of the change, each column in units of its training standard deviation.
+    schema : FeatureSchema, optional
+        What may change; without it, everything.
+    solver : "auto", "cutting_plane" or "penalty"
+        The cutting-plane method (global optimum, the default) or the paper's Algorithm 1.
+    seed : int
+        For the random steps (calibration).
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
+    >>> denied = data.test.frame()[model.predict(data.test.frame()) == 0]
+    >>> recourses = Rocerf(model, k="0.5%", schema=data.schema).explain(denied)
+    >>> recourses.settings.k, len(recourses) == len(denied)
+    (4, True)
+    """
+
+    def __init__(
+        self,
+        model: LogisticModel,
+        k: int | str,
+        *,
+        promise: str | Promise = "first_order",
+        delta: float | Literal["calibrate"] = 0.0,
+        cost: str = "l2",
+        schema: FeatureSchema | None = None,
+        solver: str = "auto",
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(model, LogisticModel):
+            raise OptionError(
+                f"Expected a rocerf model, got {type(model).__name__}; "
+                "wrap a fitted scikit-learn model with LogisticModel.from_sklearn(fitted, train)."
+            )
+        self.model = model
+        self.k = number_of_deletions(k, len(model.train))
+        self.promise = _promise(promise, model, self.k, seed)
+        self.cost = Cost.named(cost, np.asarray(model.train.spread))
+        self.schema = schema
+        if schema is not None:
+            schema.check_columns(model.train.columns)
+        if solver not in SOLVERS:
+            raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {solver!r}.")
+        if solver == "cutting_plane" and not self.promise.concave:
+            raise OptionError(
+                f"Expected solver='penalty' for the promise {self.promise.wording.name!r}, which has no cuts."
+            )
+        self.solver = solver if solver != "auto" else ("cutting_plane" if self.promise.concave else "penalty")
+        self.seed = seed
+        self._delta = _checked_delta(delta)
+
+    @cached_property
+    def delta(self) -> float:
+        """The margin in use; the first access may retrain some models if it is to be calibrated."""
+        if self._delta == "calibrate":
+            return calibrate_delta(self.model, self.promise, self.cost, self.schema, seed=self.seed)
+        return self._delta
+
+    def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
+        """Recourse for each person of X, shape (P, d), in their order.
+
+        A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases
+        become results with a reason. ``progress`` is called with (done, total).
+        """
+        train = self.model.train
+        matrix, index = people_matrix(X, train.columns, named=train.from_frame)
+        triage = _Triage.of(matrix, self.model, self.schema, self.promise)
+        asking = triage.asking
+        solution = self._solve(matrix[asking], progress)
+        return self._assemble(matrix, index if is_frame(X) else None, triage, asking, solution)
+
+    def _solve(self, X0: Array, progress: Progress | None) -> Solution:
+        master = Master(X0, self.cost, FeasibleSet.around(X0, self.schema))
+        if not len(X0):
+            return Solution.blank(*X0.shape)
+        if self.solver == "cutting_plane":
+            return solve_by_cuts(self.promise, master, self.delta, progress=progress)
+        return solve_by_penalty(self.promise, master, self.delta, progress=progress)
+
+    def _assemble(
+        self,
+        matrix: Array,
+        index: NDArray[np.generic] | None,
+        triage: _Triage,
+        asking: NDArray[np.intp],
+        solution: Solution,
+    ) -> Recourses:
+        people, d = matrix.shape
+        points, costs, margins = np.full((people, d), np.nan), np.full(people, np.nan), np.full(people, np.nan)
+        points[asking], margins[asking] = solution.points, solution.values
+        costs[asking] = self.cost.of(solution.points - matrix[asking])
+        statuses, reasons = list(triage.statuses), list(triage.reasons)
+        worst: list[NDArray[np.generic] | None] = [None] * people
+        for place, person in enumerate(asking):
+            statuses[person] = _STATUS_OF[solution.outcomes[place]]
+            reasons[person] = statuses[person].sentence
+            worst[person] = solution.worst_ids[place]
+        schema = self.schema or FeatureSchema.free(self.model.train.columns)
+        return Recourses(
+            people=matrix,
+            matrix=points,
+            costs=costs,
+            margins=margins,
+            statuses=tuple(statuses),
+            reasons=tuple(reasons),
+            columns=self.model.train.columns,
+            labels=tuple(feature.display for feature in schema),
+            units=tuple(feature.unit for feature in schema),
+            settings=self.settings(),
+            index=index,
+            worst_ids=tuple(worst),
+        )
+
+    def settings(self) -> Settings:
+        """How this explainer makes its recourses."""
+        relaxed = [f.name for f in self.schema or () if f.kind is Kind.INDICATOR and f.direction != "fixed"]
+        return Settings(
+            method="rocerf",
+            promise=self.promise.wording.name,
+            sentence=self.promise.wording.for_k(self.k),
+            k=self.k,
+            training_rows=len(self.model.train),
+            delta=self.delta,
+            cost=str(self.cost.norm),
+            solver=self.solver,
+            seed=self.seed,
+            version=rocerf.__version__,
+            data_checksum=self.model.train.checksum,
+            relaxed=tuple(relaxed),
+        )
+
+
+def number_of_deletions(k: int | str, n: int) -> int:
+    """k as a number: 181, "181" or "0.5%" of n rows, rounded up.
+
+    >>> number_of_deletions("0.5%", 36177), number_of_deletions(4, 800)
+    (181, 4)
+    """
+    wanted: float
+    try:
+        if isinstance(k, str) and k.strip().endswith("%"):
+            # Rounded at 1e-9 first: 0.5 % of 800 is 4, whatever binary fractions say.
+            wanted = math.ceil(round(float(k.strip()[:-1]) * n / 100.0, 9))
+        else:
+            wanted = float(k)
+    except (TypeError, ValueError):
+        wanted = math.nan
+    if isinstance(k, bool) or not wanted == int(wanted if math.isfinite(wanted) else 0) or wanted < 0:
+        raise OptionError(
+            f"Expected k to be a whole number of rows or a share such as '0.5%', got {k!r}; "
+            "for half a percent write k='0.5%'."
+        )
+    if wanted >= n:
+        raise OptionError(
+            f"Expected k smaller than the {n} training rows, got {int(wanted)}; no model is left when all rows go."
+        )
+    return int(wanted)
+
+
+def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress: Progress | None = None) -> Solution:
+    """Algorithm 1 behind the same interface as the cutting-plane solver."""
+    solution = Solution.blank(*master.X0.shape)
+    scale = master.cost.scale
+    problem = PenaltyProblem(
+        X0=master.X0,
+        scale=scale,
+        lower=np.maximum(master.allowed.lower, master.X0 - REACH * scale),
+        upper=np.minimum(master.allowed.upper, master.X0 + REACH * scale),
+        norm=master.cost.norm,
+    )
+
+    def read(points: Array) -> tuple[Array, Array]:
+        reading = promise.read(points)
+        solution.rounds[:] += 1
+        return reading.values, reading.slopes
+
+    points, found = minimise_by_penalty(read, problem, delta + GUARD / 2, progress=progress)
+    reading = promise.read(points)
+    solution.points[found], solution.values[found] = points[found], reading.values[found]
+    for place in np.flatnonzero(found):
+        solution.outcomes[place] = Outcome.FOUND
+        solution.worst_ids[place] = reading.worst_ids(int(place))
+    return solution
+
+
+@dataclass(frozen=True, eq=False)
+class _Triage:
+    """Who can be asked for at all; ``asking`` are the places of people the solver must see."""
+
+    statuses: list[Status]
+    reasons: list[str]
+    asking: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, matrix: Array, model: LogisticModel, schema: FeatureSchema | None, promise: Promise) -> _Triage:
+        finite = np.asarray(np.isfinite(matrix).all(axis=1))
+        safe = np.where(finite[:, None], matrix, 0.0)
+        accepted = finite & (model.deployed_score(safe) >= 0)
+        contradicted = finite & ~accepted & FeasibleSet.around(safe, schema).empty
+        impossible = promise.impossible()
+        statuses = [Status.ANSWERED] * len(matrix)
+        reasons = [""] * len(matrix)
+        for i in range(len(matrix)):
+            if not finite[i]:
+                bad = [c for c, ok in zip(model.train.columns, np.isfinite(matrix[i]), strict=True) if not ok]
+                statuses[i] = Status.INVALID_INPUT
+                reasons[i] = f"{Status.INVALID_INPUT.sentence}: {', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"
+            elif accepted[i]:
+                statuses[i], reasons[i] = Status.ALREADY_ACCEPTED, Status.ALREADY_ACCEPTED.sentence
+            elif contradicted[i]:
+                statuses[i], reasons[i] = Status.CONTRADICTION, Status.CONTRADICTION.sentence
+            elif impossible is not None:
+                statuses[i], reasons[i] = Status.PROMISE_IMPOSSIBLE, impossible
+        asking = np.flatnonzero([status is Status.ANSWERED for status in statuses])
+        return cls(statuses, reasons, asking)
+
+
+def _promise(promise: str | Promise, model: LogisticModel, k: int, seed: int) -> Promise:
+    if not isinstance(promise, str):
+        return promise
+    if promise not in PROMISES:
+        raise OptionError(f"Expected promise to be one of {', '.join(PROMISES)}, got {promise!r}.")
+    return PROMISES[promise](model, k, seed=seed)
+
+
+def _checked_delta(delta: float | str) -> float | Literal["calibrate"]:
+    if delta == "calibrate":
+        return "calibrate"
+    if isinstance(delta, str) or not math.isfinite(delta) or delta < 0:
+        raise OptionError(f"Expected delta to be a number >= 0 or 'calibrate', got {delta!r}.")
+    return float(delta)

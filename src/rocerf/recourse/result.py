@@ -1,0 +1,271 @@
+"""What a person gets: recourses, frozen, with the settings they were made with; JSON both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.errors import FileFormatError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+FILE_FORMAT = "rocerf-recourses/1"
+
+
+class Status(Enum):
+    """How a person's request was answered; each carries the sentence shown to users."""
+
+    ANSWERED = ("answered", "a change was found that keeps the promise")
+    ALREADY_ACCEPTED = ("already_accepted", "the model accepts this person as they are; no change is needed")
+    UNREACHABLE = ("unreachable", "no change inside the allowed bounds is accepted even by the model as it is today")
+    NOT_ROBUST = (
+        "not_robust",
+        "some allowed changes are accepted today, but none inside the bounds keeps the promise about deletions",
+    )
+    CONTRADICTION = ("contradiction", "the person's own values contradict the rules (no allowed value is left)")
+    PROMISE_IMPOSSIBLE = ("promise_impossible", "the promise cannot be given to anybody with this training set and k")
+    INVALID_INPUT = ("invalid_input", "the person's values are missing or not finite")
+    GAVE_UP = ("gave_up", "the search ended at its limit without an answer and without showing that there is none")
+
+    def __init__(self, code: str, sentence: str) -> None:
+        self.code = code
+        self.sentence = sentence
+
+    @classmethod
+    def of_code(cls, code: str) -> Status:
+        """The status with this code."""
+        return next(status for status in cls if status.code == code)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One column of a recourse: from the person's value to the recommended one, in the column's unit."""
+
+    feature: str
+    label: str
+    before: float
+    after: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.label}: {self.before:g}{unit} -> {self.after:g}{unit}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a batch was made: enough to make it again, and to know which rows it speaks about."""
+
+    method: str
+    promise: str
+    sentence: str
+    k: int
+    training_rows: int
+    delta: float
+    cost: str
+    solver: str
+    seed: int
+    version: str
+    data_checksum: str
+    relaxed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recourse:
+    """One person's answer.
+
+    ``margin`` is the lowest score that the promise foresees at ``point`` (accepted from 0 on).
+    ``worst_ids`` are training rows, other people's data: never show them to the person.
+    """
+
+    status: Status
+    reason: str
+    person: Array
+    point: Array
+    cost: float
+    margin: float
+    changes: tuple[Change, ...]
+    promise: str
+    worst_ids: NDArray[Any] | None = field(default=None, repr=False)
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a point."""
+        return self.status is Status.ANSWERED
+
+
+@dataclass(frozen=True, eq=False)
+class Recourses:
+    """A batch of answers: arrays over people, and a sequence of :class:`Recourse`.
+
+    ``people`` and ``matrix`` have shape (P, d), ``costs`` and ``margins`` (P,). Where nobody answered,
+    the point is missing (NaN) and ``statuses`` and ``reasons`` say why.
+    """
+
+    people: Array
+    matrix: Array
+    costs: Array
+    margins: Array
+    statuses: tuple[Status, ...]
+    reasons: tuple[str, ...]
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]
+    units: tuple[str, ...]
+    settings: Settings
+    index: NDArray[Any] | None = None
+    worst_ids: tuple[NDArray[Any] | None, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.statuses)
+
+    @overload
+    def __getitem__(self, place: int) -> Recourse: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Recourse]: ...
+    def __getitem__(self, place: int | slice) -> Recourse | Sequence[Recourse]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        i = range(len(self))[place]
+        return Recourse(
+            status=self.statuses[i],
+            reason=self.reasons[i],
+            person=self.people[i],
+            point=self.matrix[i],
+            cost=float(self.costs[i]),
+            margin=float(self.margins[i]),
+            changes=self._changes(i),
+            promise=self.settings.sentence,
+            worst_ids=None if self.worst_ids is None else self.worst_ids[i],
+        )
+
+    def __iter__(self) -> Iterator[Recourse]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        answered = int(self.answered.sum())
+        mean = f", mean cost {self.costs[self.answered].mean():.3f}" if answered else ""
+        s = self.settings
+        return f"Recourses({answered} of {len(self)} answered{mean}; {s.promise}, k={s.k}, {s.cost})"
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Mask of the people who got a point, shape (P,)."""
+        return np.array([status is Status.ANSWERED for status in self.statuses], dtype=bool)
+
+    @property
+    def points(self) -> Array | pd.DataFrame:
+        """The recommended values, in the form and order the people came in; missing where unanswered."""
+        return self.matrix if self.index is None else self._frame(self.matrix)
+
+    def _frame(self, matrix: Array) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(matrix, columns=list(self.columns), index=self.index)
+
+    def _changes(self, i: int) -> tuple[Change, ...]:
+        if self.statuses[i] is not Status.ANSWERED:
+            return ()
+        # What moved by less than a billionth of its size moved by rounding only.
+        before, after = self.people[i], self.matrix[i]
+        moved = np.abs(after - before) > 1e-9 * (1.0 + np.abs(before))
+        return tuple(
+            Change(self.columns[j], self.labels[j], float(before[j]), float(after[j]), self.units[j])
+            for j in np.flatnonzero(moved)
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each person: status, reason, cost, margin, then the recommended values."""
+        frame = self._frame(self.matrix)
+        frame.insert(0, "margin", self.margins)
+        frame.insert(0, "cost", self.costs)
+        frame.insert(0, "reason", list(self.reasons))
+        frame.insert(0, "status", [status.code for status in self.statuses])
+        return frame
+
+    def to_json(self, path: str | PathLike[str] | None = None, *, training_rows: bool = False) -> str:
+        """The batch as JSON text, also written to ``path`` if given.
+
+        Ids of training rows are other people's data; they are included only with ``training_rows=True``.
+        """
+        document: dict[str, Any] = {
+            "format": FILE_FORMAT,
+            "settings": asdict(self.settings),
+            "columns": self.columns,
+            "labels": self.labels,
+            "units": self.units,
+            "index": None if self.index is None else self.index.tolist(),
+            "people": [self._record(i, training_rows) for i in range(len(self))],
+        }
+        text = json.dumps(document, allow_nan=False, indent=1, default=str)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def _record(self, i: int, training_rows: bool) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "status": self.statuses[i].code,
+            "reason": self.reasons[i],
+            "cost": _number(self.costs[i]),
+            "margin": _number(self.margins[i]),
+            "person": [_number(value) for value in self.people[i]],
+            "point": [_number(value) for value in self.matrix[i]],
+        }
+        if training_rows and self.worst_ids is not None and self.worst_ids[i] is not None:
+            record["worst_ids"] = self.worst_ids[i].tolist()  # type: ignore[union-attr]
+        return record
+
+    @classmethod
+    def from_json(cls, source: str | PathLike[str]) -> Recourses:
+        """Read what :meth:`to_json` wrote: the text itself, or a path to it."""
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        text = str(source) if is_text else Path(source).read_text("utf-8")
+        try:
+            document = json.loads(text)
+            if document["format"] != FILE_FORMAT:
+                raise KeyError(document["format"])
+            return cls._from_document(document)
+        except (json.JSONDecodeError, KeyError, TypeError, StopIteration) as error:
+            raise FileFormatError(
+                f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), got something else ({error!r}); "
+                "write them again with this version."
+            ) from error
+
+    @classmethod
+    def _from_document(cls, document: Mapping[str, Any]) -> Recourses:
+        people = document["people"]
+        d = len(document["columns"])
+        settings = {**document["settings"], "relaxed": tuple(document["settings"]["relaxed"])}
+        named = [np.array(p["worst_ids"]) if "worst_ids" in p else None for p in people]
+        return cls(
+            people=_array([p["person"] for p in people]).reshape(-1, d),
+            matrix=_array([p["point"] for p in people]).reshape(-1, d),
+            costs=_array([p["cost"] for p in people]),
+            margins=_array([p["margin"] for p in people]),
+            statuses=tuple(Status.of_code(p["status"]) for p in people),
+            reasons=tuple(p["reason"] for p in people),
+            columns=tuple(document["columns"]),
+            labels=tuple(document["labels"]),
+            units=tuple(document["units"]),
+            settings=Settings(**settings),
+            index=None if document["index"] is None else np.array(document["index"]),
+            worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
+        )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _array(values: list[Any]) -> Array:
+    return np.array(values, dtype=np.float64)  # JSON null becomes NaN

@@ -1,0 +1,55 @@
+"""What a solver hands back to the explainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: Points clear their promise by this much, so that rounding in the user's own ``predict`` cannot undo it.
+GUARD = 1e-6
+
+#: Called with (people done, people in all); may raise to interrupt.
+Progress = Callable[[int, int], None]
+
+
+class Outcome(Enum):
+    """How the search for one person's recourse ended."""
+
+    FOUND = auto()
+    UNREACHABLE = auto()  # not even the model as it is can be satisfied inside the allowed set
+    NOT_ROBUST = auto()  # the model can, the promise cannot
+    GAVE_UP = auto()  # neither found nor shown impossible within the limit
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Points (P, d) with the promise's value there (P,), NaN where not found.
+
+    ``rounds`` counts how often each person's promise was read.
+    """
+
+    points: Array
+    values: Array
+    outcomes: NDArray[Any]
+    worst_ids: list[NDArray[Any] | None]
+    rounds: NDArray[np.intp]
+
+    @classmethod
+    def blank(cls, people: int, d: int) -> Solution:
+        """Nobody found yet; solvers fill the arrays in."""
+        outcomes = np.empty(people, dtype=object)
+        outcomes[:] = Outcome.GAVE_UP
+        return cls(
+            points=np.full((people, d), np.nan),
+            values=np.full(people, np.nan),
+            outcomes=outcomes,
+            worst_ids=[None] * people,
+            rounds=np.zeros(people, dtype=np.intp),
+        )
