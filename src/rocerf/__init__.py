@@ -18,6 +18,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from rocerf.version import __version__
+
 if TYPE_CHECKING:
     from rocerf import baselines as baselines
     from rocerf import evaluation as evaluation
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
-
-__version__ = "0.1.0"
 
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
 _HOMES = {

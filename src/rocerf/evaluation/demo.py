@@ -16,7 +16,7 @@ from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourse, Recourses
 
-FRACTIONS = (0.005, 0.01, 0.02, 0.03, 0.05)
+FRACTIONS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
 SHARES = ("0.5%", "2%")
 
 

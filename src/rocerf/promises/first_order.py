@@ -38,8 +38,8 @@ class FirstOrder:
 
     wording = Wording(
         "first_order",
-        "expected to stay accepted when any {k} training {rows} are deleted, by a first-order estimate with the stated "
-        "margin; this is an estimate, not a proof, and the worst deletions can break it",
+        "meets the paper's first-order constraint, with margin {delta:g}, for every deletion of at most {k} training "
+        "{rows}; this is an estimate, not a proof, and the worst deletions can break it",
     )
     concave = True
 

@@ -42,14 +42,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Wording:
-    """The exact words of a promise towards people: ``{k}`` is the number of deletions."""
+    """The exact words of a promise towards people; ``{k}`` deletions, ``{delta}`` the margin."""
 
     name: str
     sentence: str
 
-    def for_k(self, k: int) -> str:
-        """The sentence with the number of deletions filled in."""
-        return self.sentence.format(k=k, rows="row" if k == 1 else "rows")
+    def filled(self, k: int, delta: float) -> str:
+        """The sentence with its numbers filled in."""
+        return self.sentence.format(k=k, delta=delta, rows="row" if k == 1 else "rows")
 
 
 class Promise(Protocol):

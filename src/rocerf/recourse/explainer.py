@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import rocerf
 from rocerf.data.columns import is_frame, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.errors import OptionError
@@ -25,6 +24,7 @@ from rocerf.recourse.master import REACH, Master
 from rocerf.recourse.penalty import PenaltyProblem, minimise_by_penalty
 from rocerf.recourse.result import Recourses, Settings, Status
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
+from rocerf.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +67,7 @@ class Rocerf:
 
     Examples
     --------
-    >>> import rocerf
-    >>> data = rocerf.load_dataset("german")
+    >>>     >>> data = rocerf.load_dataset("german")
     >>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
     >>> denied = data.test.frame()[model.predict(data.test.frame()) == 0]
     >>> recourses = Rocerf(model, k="0.5%", schema=data.schema).explain(denied)
@@ -178,14 +177,14 @@ class Rocerf:
         return Settings(
             method="rocerf",
             promise=self.promise.wording.name,
-            sentence=self.promise.wording.for_k(self.k),
+            sentence=self.promise.wording.filled(self.k, self.delta),
             k=self.k,
             training_rows=len(self.model.train),
             delta=self.delta,
             cost=str(self.cost.norm),
             solver=self.solver,
             seed=self.seed,
-            version=rocerf.__version__,
+            version=__version__,
             data_checksum=self.model.train.checksum,
             relaxed=tuple(relaxed),
         )

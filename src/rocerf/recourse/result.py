@@ -205,9 +205,11 @@ class Recourses:
             "labels": self.labels,
             "units": self.units,
             "index": None if self.index is None else self.index.tolist(),
-            "people": [self._record(i, training_rows) for i in range(len(self))],
         }
-        text = json.dumps(document, allow_nan=False, indent=1, default=str)
+        # One line a person: short enough to ship, and still readable in a diff.
+        people = ",\n  ".join(json.dumps(self._record(i, training_rows), allow_nan=False) for i in range(len(self)))
+        head = json.dumps(document, allow_nan=False, default=str)
+        text = f'{head[:-1]},\n "people": [\n  {people}\n ]}}'
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

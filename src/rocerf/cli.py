@@ -1,0 +1,288 @@
+"""The command line: one thin command for each verb of the library.
+
+Exit codes: 0 done (people without a recourse are a result, not a failure); 1 a mistake of ours; 2 bad
+input, said in one sentence on standard error; 130 interrupted. Only this file prints. Heavy imports happen inside the
+commands, so that ``rocerf --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from rocerf.errors import RocerfError
+
+if TYPE_CHECKING:
+    from rocerf.recourse.result import Recourses
+
+app = typer.Typer(
+    name="rocerf",
+    help="Recourse that survives the right to be forgotten.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
+
+
+class CostName(StrEnum):
+    """Costs offered on the command line."""
+
+    L2 = "l2"
+    L1 = "l1"
+
+
+class SolverName(StrEnum):
+    """Solvers offered on the command line."""
+
+    AUTO = "auto"
+    CUTTING_PLANE = "cutting_plane"
+    PENALTY = "penalty"
+
+
+class PromiseName(StrEnum):
+    """Promises offered on the command line; "plain" promises nothing about deletions."""
+
+    FIRST_ORDER = "first_order"
+    PLAIN = "plain"
+
+
+def main() -> None:
+    """Run the command line; every error on purpose becomes one sentence and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except RocerfError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+    except KeyboardInterrupt:
+        print("rocerf: interrupted", file=sys.stderr)  # noqa: T201
+        raise SystemExit(130) from None
+    except Exception as error:
+        if os.environ.get("ROCERF_DEBUG"):
+            raise
+        if not hasattr(error, "exit_code"):  # not one of the command-line library's own: our mistake
+            _fail(f"internal error ({type(error).__name__}: {error}); please report it, with ROCERF_DEBUG=1 set.", 1)
+        message = error.format_message() if hasattr(error, "format_message") else ""
+        if message:
+            _fail(message + " Try 'rocerf --help'.", int(error.exit_code))
+        raise SystemExit(int(error.exit_code)) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("out/demo.html"),
+    trials: Annotated[int, typer.Option(min=1, help="Random deletions at each share.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the random deletions.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """German Credit: plain and robust recourse side by side, under random deletions and true retraining."""
+    from rocerf.evaluation.demo import run_demo
+    from rocerf.evaluation.report import write_demo_report
+
+    with _progress(quiet=as_json) as step:
+        result = run_demo(trials=trials, seed=seed, progress=step)
+    report = write_demo_report(result, out)
+    if as_json:
+        _print_json({**result.to_dict(), "report": str(report)})
+        return
+    table = _table(
+        f"German Credit: {result.denied} of {result.applicants} applicants refused; still accepted after deleting rows "
+        f"at random and retraining ({trials} times each)",
+        ["method", "k", "mean cost", *(f"{v.fraction:.1%}" for v in result.methods[0].validity[1:])],
+    )
+    for method in result.methods:
+        shares = [f"{v.mean:.1%}" for v in method.validity[1:]]
+        table.add_row(method.name, str(method.recourses.settings.k), f"{method.mean_cost:.2f}", *shares)
+    _console().print(table)
+    _console().print(f"Report: {report}", soft_wrap=True)
+
+
+@app.command()
+def datasets(as_json: Json = False) -> None:
+    """List the data sets that come with rocerf."""
+    from dataclasses import asdict
+
+    from rocerf.data.datasets import list_datasets
+
+    known = list_datasets()
+    if as_json:
+        _print_json([asdict(info) for info in known])
+        return
+    table = _table("Data sets", ["name", "train rows", "test rows", "columns"])
+    for info in known:
+        table.add_row(info.name, *(str(size) for size in (info.rows_train, info.rows_test, info.columns)))
+    _console().print(table)
+    for info in known:
+        about = f"{info.name}: {info.title}. {info.availability} Licence: {info.licence}."
+        _console().print(about, highlight=False, markup=False)
+
+
+@app.command()
+def explain(
+    train: Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")],
+    label: Annotated[str, typer.Option(help="Name of the label column.")],
+    favourable: Annotated[str, typer.Option(help="The label a person hopes for.")],
+    people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
+    k: Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")],
+    promise: Annotated[PromiseName, typer.Option(help="What is promised.")] = PromiseName.FIRST_ORDER,
+    out: Annotated[Path | None, typer.Option(help="Write the answers here: .csv or .json.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")] = None,
+    train_id_column: Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")] = None,
+    c: Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")] = 1.0,
+    delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
+    cost: Annotated[CostName, typer.Option(help="Norm of the change.")] = CostName.L2,
+    immutable: Annotated[list[str] | None, typer.Option(help="Column that must not change (repeatable).")] = None,
+    solver: Annotated[SolverName, typer.Option(help="How the optimum is found.")] = SolverName.AUTO,
+    seed: Annotated[int, typer.Option(help="Seed of random steps (calibration).")] = 0,
+    training_rows: Annotated[
+        bool, typer.Option("--training-rows", help="Add ids of the worst training rows to JSON: other people's data.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Recourse for every person of a file, with a stated promise about deleted training rows."""
+    from rocerf.files import read_people, read_training_set, write_recourses
+
+    rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
+    asking = read_people(people, id_column=id_column)
+    fitted = _model(model, rows, c)
+    with _progress(quiet=as_json) as step:
+        recourses = _explain(fitted, asking, k, promise, delta, cost, immutable or [], solver, seed, step)
+    if out is not None:
+        write_recourses(recourses, out, training_rows=training_rows)
+    if as_json:
+        sys.stdout.write(recourses.to_json(training_rows=training_rows) + "\n")
+        return
+    _print_summary(recourses, out)
+
+
+def _model(path: Path | None, rows: Any, c: float) -> Any:
+    from rocerf.models.logistic import LogisticModel
+
+    if path is None:
+        return LogisticModel.fit(rows, C=c)
+    from rocerf.models.skops_file import load_skops_model
+
+    return LogisticModel.from_sklearn(load_skops_model(path), rows)
+
+
+def _explain(
+    fitted: Any,
+    asking: Any,
+    k: str,
+    promise: PromiseName,
+    delta: str,
+    cost: CostName,
+    immutable: list[str],
+    solver: SolverName,
+    seed: int,
+    step: Callable[[str, int, int], None],
+) -> Recourses:
+    from rocerf.baselines.scfe import Scfe
+    from rocerf.data.schema import Direction, FeatureSchema
+    from rocerf.recourse.explainer import Rocerf
+
+    schema = FeatureSchema.free(fitted.train.columns)
+    for name in immutable:
+        schema = schema.edit(name, direction=Direction.FIXED)
+
+    def progress(done: int, total: int) -> None:
+        step("people", done, total)
+
+    if promise is PromiseName.PLAIN:
+        return Scfe(fitted, cost=cost, schema=schema).explain(asking, progress=progress)
+    margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
+    explainer = Rocerf(fitted, k, promise=promise, delta=margin, cost=cost, schema=schema, solver=solver, seed=seed)
+    return explainer.explain(asking, progress=progress)
+
+
+def _print_summary(recourses: Recourses, out: Path | None) -> None:
+    console = _console()
+    settings = recourses.settings
+    table = _table(f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"])
+    counts: dict[str, int] = {}
+    for status in recourses.statuses:
+        counts[status.code] = counts.get(status.code, 0) + 1
+    for code, count in counts.items():
+        table.add_row(code, str(count))
+    console.print(table)
+    if recourses.answered.any():
+        console.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
+        console.print(f"Promise: {settings.sentence}.", soft_wrap=True)
+    if out is None:
+        for place, recourse in enumerate(recourses[:5]):
+            said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason
+            console.print(f"  person {place + 1}: {said}", soft_wrap=True, highlight=False, markup=False)
+        if len(recourses) > 5:
+            console.print("  ... write all of them with --out answers.csv or --json")
+    else:
+        console.print(f"Written: {out}", soft_wrap=True)
+
+
+def _number(text: str, option: str) -> float:
+    from rocerf.errors import OptionError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"Expected a number or 'calibrate' for {option}, got {text!r}.") from None
+
+
+def _fail(message: str, code: int = 2) -> NoReturn:
+    print(f"rocerf: {message}", file=sys.stderr)  # noqa: T201
+    raise SystemExit(code)
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=1) + "\n")
+
+
+def _console(*, stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _table(title: str, columns: list[str]) -> Any:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    return table
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar on standard error; none for machines or when that is not a terminal."""
+    console = _console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _what, _done, _total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def step(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield step
+
+
+if __name__ == "__main__":
+    main()

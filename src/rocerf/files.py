@@ -1,0 +1,83 @@
+"""Tables on disk: training rows and people read from CSV or Parquet, recourses written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import ColumnError, FileFormatError, LabelError, MissingExtraError
+from rocerf.recourse.result import Recourses
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A CSV (also gzipped) or Parquet file as a DataFrame."""
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileFormatError(f"Expected a file at {path}, found none; check the path.")
+    name = path.name.lower()
+    try:
+        if name.endswith((".parquet", ".pq")):
+            return pd.read_parquet(path)
+        if name.endswith((".csv", ".csv.gz")):
+            return pd.read_csv(path)
+    except ImportError:
+        raise MissingExtraError("pyarrow", "scale", "reading Parquet files") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise FileFormatError(f"Expected a readable table at {path}, got an error: {error}.") from error
+    raise FileFormatError(f"Expected a .csv, .csv.gz or .parquet file, got {path.name}; convert it first.")
+
+
+def read_training_set(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> TrainingSet:
+    """Training rows from a file: all columns but the label and the ids are features.
+
+    ``favourable`` is text, as typed on a command line; it is matched to the label it spells.
+    """
+    frame = _with_ids(read_table(path), id_column, path)
+    if label not in frame.columns:
+        raise ColumnError(
+            f"Expected a label column {label!r} in {path.name}, got {', '.join(map(str, frame.columns[:8]))}, ...; "
+            "name it with --label."
+        )
+    labels = frame[label]
+    spelled = {_spelling(value): value for value in labels.dropna().unique().tolist()}
+    if favourable not in spelled:
+        shown = ", ".join(list(spelled)[:5])
+        raise LabelError(f"Expected the favourable label to be one of {shown} in column {label!r}, got {favourable!r}.")
+    return TrainingSet(frame.drop(columns=label), labels.to_numpy(), favourable=spelled[favourable])
+
+
+def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
+    """People from a file; columns the model does not know are left aside."""
+    return _with_ids(read_table(path), id_column, path)
+
+
+def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = False) -> None:
+    """Answers to ``.csv`` (never with ids of training rows) or ``.json``."""
+    name = path.name.lower()
+    if not name.endswith((".csv", ".json")):
+        raise FileFormatError(f"Expected an output file ending in .csv or .json, got {path.name}; rename it.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith(".csv"):
+        recourses.to_frame().to_csv(path, index_label="person")
+    else:
+        recourses.to_json(path, training_rows=training_rows)
+
+
+def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.DataFrame:
+    if id_column is None:
+        return frame
+    if id_column not in frame.columns:
+        raise ColumnError(f"Expected an id column {id_column!r} in {path.name}, got none; name one that is there.")
+    return frame.set_index(id_column)
+
+
+def _spelling(value: Any) -> str:
+    """How a person would type a label: 1, not 1.0 or np.int64(1)."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
