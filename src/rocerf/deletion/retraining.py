@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,22 @@ def random_deletions(train: TrainingSet, count: int, trials: int, *, seed: int) 
     [[2], [1]]
     """
     if not 0 <= count < len(train):
-        raise OptionError(f"Expected to delete between 0 and {len(train) - 1} rows, got {count}.")
+        raise OptionError(
+            f"Expected to delete between 0 and {len(train) - 1} of {len(train)} rows, got {count}; delete fewer."
+        )
+    checked_seed(seed)
     drawn = []
     for trial in range(trials):
         rng = np.random.default_rng([seed, trial])
         drawn.append(train.ids[np.sort(rng.choice(len(train), count, replace=False))])
     return drawn
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed, if it is one that NumPy takes."""
+    if not isinstance(seed, Integral) or seed < 0:
+        raise OptionError(f"Expected seed to be a whole number >= 0, got {seed!r}; use for example seed=0.")
+    return int(seed)
 
 
 def retrain_each(

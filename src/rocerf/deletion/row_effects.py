@@ -39,12 +39,12 @@ class RowEffects:
         """
         n = len(model.train)
         curvature = model.curvature()
-        place = np.random.default_rng(seed).permutation(n)
+        order = np.random.default_rng(seed).permutation(n)
         vectors = np.empty((n, curvature.hessian.shape[0]))
         for start in range(0, n, CHUNK):
-            rows = slice(start, min(start + CHUNK, n))
-            vectors[place[rows]] = curvature.solve(model.row_gradients(rows))
-        return cls(vectors, np.argsort(place))
+            part = slice(start, start + CHUNK)
+            vectors[part] = curvature.solve(model.row_gradients(order[part]))
+        return cls(vectors, order)
 
     def in_training_order(self) -> NDArray[np.float64]:
         """The effects ordered as the training rows, shape (n, p)."""

@@ -32,9 +32,10 @@ Rows = NDArray[np.intp]
 PEOPLE_BLOCK = 64
 ROW_BLOCK = 2048
 
-#: Share of the rows looked at to guess the threshold, and how many of them at least.
+#: Share of the rows looked at to guess the threshold, and how many of them at least and at most.
 SAMPLE_SHARE = 1 / 16
 SAMPLE_LEAST = 1024
+SAMPLE_MOST = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
 def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
     """A value a little above each person's k-th smallest, never above 0."""
     n = len(effects)
-    sample = min(n, max(SAMPLE_LEAST, int(n * SAMPLE_SHARE)))
+    sample = min(n, SAMPLE_MOST, max(SAMPLE_LEAST, int(n * SAMPLE_SHARE)))
     expected = k * sample / n
     rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)  # three deviations of sampling noise
     if rank >= sample:

@@ -248,7 +248,7 @@ class LogisticModel:
         """The design rows: ``d score / d theta``, shape (P, p)."""
         return self.design(X)
 
-    def row_gradients(self, rows: slice = slice(None)) -> Array:
+    def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
         """``g_i`` of the objective for these training rows, shape (m, p)."""
         return self._objective.row_gradients(self.theta, rows)
 

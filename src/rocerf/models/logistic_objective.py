@@ -24,6 +24,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,9 @@ CHUNK = 8192
 
 #: Newton stops when the length of the next step, in the Hessian's norm, is below this.
 TOLERANCE = 1e-10
+
+#: Curvature along a direction, relative to that at theta = 0, below which all rows are certain.
+SATURATED = 1e-12
 
 #: A step this short that no longer shrinks is rounding, not progress.
 ROUNDING = 1e-7
@@ -59,15 +64,17 @@ class Penalty:
     @classmethod
     def fixed(cls, C: float) -> Penalty:
         """scikit-learn's convention, ``lam = 1/C``; ``C=inf`` is no penalty."""
-        if not C > 0:
-            raise OptionError(f"Expected C > 0 (the inverse penalty), got {C}; use for example C=1.0.")
+        if not (_is_number(C) and C > 0):
+            raise OptionError(f"Expected C > 0 (the inverse penalty), got {C!r}; use for example C=1.0.")
         return cls(per_model=1.0 / C)
 
     @classmethod
     def mean(cls, gamma: float) -> Penalty:
         """The paper's convention, mean loss plus ``gamma theta'P theta``: ``lam = 2 gamma n``."""
-        if not (gamma > 0 and np.isfinite(gamma)):
-            raise OptionError(f"Expected gamma > 0 (the penalty of each row), got {gamma}; use for example gamma=1e-4.")
+        if not (_is_number(gamma) and gamma > 0 and np.isfinite(gamma)):
+            raise OptionError(
+                f"Expected gamma > 0 (the penalty of each row), got {gamma!r}; use for example gamma=1e-4."
+            )
         return cls(per_row=2.0 * gamma)
 
     def strength(self, rows: int) -> float:
@@ -103,7 +110,7 @@ class LogisticObjective:
         """Slices of at most :data:`CHUNK` rows."""
         return (slice(i, min(i + CHUNK, len(self.y))) for i in range(0, len(self.y), CHUNK))
 
-    def _rows(self, rows: slice) -> tuple[Array, Array, Array | float]:
+    def _rows(self, rows: slice | NDArray[np.intp]) -> tuple[Array, Array, Array | float]:
         sign = 1.0 - 2.0 * self.y[rows]
         return self.design(self.X[rows]), sign, 1.0 if self.weights is None else self.weights[rows]
 
@@ -126,7 +133,7 @@ class LogisticObjective:
             hessian += (x * (weight * expit(z) * expit(-z))[:, None]).T @ x
         return gradient, (hessian + hessian.T) / 2
 
-    def row_gradients(self, theta: Array, rows: slice) -> Array:
+    def row_gradients(self, theta: Array, rows: slice | NDArray[np.intp]) -> Array:
         """``g_i`` for these rows, shape (m, p)."""
         x, sign, weight = self._rows(rows)
         residual = weight * sign * expit(sign * (x @ theta))
@@ -139,11 +146,12 @@ class LogisticObjective:
         previous: float = np.inf
         for iteration in range(max_iterations):
             gradient, hessian = self.gradient_and_hessian(theta)
-            curvature = self._factorise(hessian, theta, iteration)
+            curvature = self._factorise(hessian)
             step = -curvature.solve(gradient)
             decrement = math.sqrt(max(-float(gradient @ step), 0.0))
             settled = decrement <= TOLERANCE or (decrement < ROUNDING and decrement > previous / 2)
             if settled:
+                self._refuse_saturated(hessian)
                 return Minimum(theta, curvature, decrement, iteration)
             theta, value = self._backtrack(theta, value, step, decrement)
             previous = decrement
@@ -166,16 +174,30 @@ class LogisticObjective:
             "the columns are too badly scaled: standardise them or use a stronger penalty (smaller C)."
         )
 
-    def _factorise(self, hessian: Array, theta: Array, iteration: int) -> Curvature:
+    def _factorise(self, hessian: Array) -> Curvature:
         try:
             return Curvature(hessian)
         except SingularCurvatureError:
-            if self.penalty_diagonal.any() or iteration == 0 or not np.abs(theta).max() > 10.0:
-                raise
+            self._refuse_saturated(hessian)
+            raise
+
+    def _refuse_saturated(self, hessian: Array) -> None:
+        """Without a penalty, refuse rows that some direction separates.
+
+        Along such a direction the loss falls for ever. Newton's steps still shrink, so that it would call a place
+        far out the optimum; but there all rows that the direction moves are certain, and the curvature along it
+        is nothing compared with that at theta = 0.
+        """
+        if self.penalty_diagonal.any():
+            return
+        _, at_zero = self.gradient_and_hessian(np.zeros(self.design.width))
+        unit = Curvature(at_zero)  # dependent columns are singular here already, and are told so
+        half = unit.whiten(hessian)
+        if np.linalg.eigvalsh(unit.whiten(half.T))[0] < SATURATED:
             raise NoOptimumError(
-                "Expected data whose classes overlap, got classes that a line separates perfectly, so without a "
-                "penalty the coefficients grow without end; use a finite C (for example C=1)."
-            ) from None
+                "Expected classes that overlap, got rows in which some combination of columns separates the classes, "
+                "so that without a penalty its coefficients grow without end; use a finite C (for example C=1)."
+            )
 
     def _refuse_one_class(self) -> None:
         counted = self.y if self.weights is None else self.y[self.weights > 0]
@@ -185,6 +207,10 @@ class LogisticObjective:
                 f"Expected rows of both classes, got {len(counted)} rows of one class only: with an unpenalised "
                 "intercept such a model has no optimum; keep at least one row of each class."
             )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class Model(Protocol):
         """``d score / d theta`` at each person, shape (P, p)."""
         ...
 
-    def row_gradients(self, rows: slice) -> Array:
-        """Gradient of each training row's share of the objective, shape (m, p)."""
+    def row_gradients(self, rows: slice | NDArray[np.intp]) -> Array:
+        """Gradient of these training rows' shares of the objective, shape (m, p)."""
         ...
 
     def curvature(self) -> Curvature:

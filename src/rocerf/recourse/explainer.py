@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_frame, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
+from rocerf.deletion.retraining import checked_seed
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.first_order import FirstOrder
@@ -67,7 +69,8 @@ class Rocerf:
 
     Examples
     --------
-    >>>     >>> data = rocerf.load_dataset("german")
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
     >>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
     >>> denied = data.test.frame()[model.predict(data.test.frame()) == 0]
     >>> recourses = Rocerf(model, k="0.5%", schema=data.schema).explain(denied)
@@ -94,10 +97,16 @@ class Rocerf:
             )
         self.model = model
         self.k = number_of_deletions(k, len(model.train))
+        self.seed = checked_seed(seed)
         self.promise = _promise(promise, model, self.k, seed)
         self.cost = Cost.named(cost, np.asarray(model.train.spread))
         self.schema = schema
         if schema is not None:
+            if not isinstance(schema, FeatureSchema):
+                raise OptionError(
+                    f"Expected schema to be a FeatureSchema, got {type(schema).__name__}; "
+                    "make one with FeatureSchema.from_frame or FeatureSchema.free."
+                )
             schema.check_columns(model.train.columns)
         if solver not in SOLVERS:
             raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {solver!r}.")
@@ -106,13 +115,14 @@ class Rocerf:
                 f"Expected solver='penalty' for the promise {self.promise.wording.name!r}, which has no cuts."
             )
         self.solver = solver if solver != "auto" else ("cutting_plane" if self.promise.concave else "penalty")
-        self.seed = seed
         self._delta = _checked_delta(delta)
 
     @cached_property
     def delta(self) -> float:
         """The margin in use; the first access may retrain some models if it is to be calibrated."""
         if self._delta == "calibrate":
+            if self.promise.impossible() is not None:  # everybody is told so; there is nothing to calibrate
+                return 0.0
             return calibrate_delta(self.model, self.promise, self.cost, self.schema, seed=self.seed)
         return self._delta
 
@@ -203,7 +213,7 @@ def number_of_deletions(k: int | str, n: int) -> int:
             wanted = math.ceil(round(float(k.strip()[:-1]) * n / 100.0, 9))
         else:
             wanted = float(k)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         wanted = math.nan
     if isinstance(k, bool) or not wanted == int(wanted if math.isfinite(wanted) else 0) or wanted < 0:
         raise OptionError(
@@ -276,16 +286,24 @@ class _Triage:
 
 
 def _promise(promise: str | Promise, model: LogisticModel, k: int, seed: int) -> Promise:
-    if not isinstance(promise, str):
-        return promise
-    if promise not in PROMISES:
-        raise OptionError(f"Expected promise to be one of {', '.join(PROMISES)}, got {promise!r}.")
-    return PROMISES[promise](model, k, seed=seed)
+    if isinstance(promise, str) and promise in PROMISES:
+        return PROMISES[promise](model, k, seed=seed)
+    if isinstance(promise, str) or not hasattr(promise, "wording"):
+        raise OptionError(
+            f"Expected promise to be one of {', '.join(PROMISES)}, or a promise object, got {promise!r}; "
+            "the objects are in rocerf.promises."
+        )
+    # The words told to people name k, so they must name the k that was kept.
+    if promise.k != k:
+        raise OptionError(f"Expected a promise about k={k} deletions, got one about {promise.k}; give both the same k.")
+    return promise
 
 
-def _checked_delta(delta: float | str) -> float | Literal["calibrate"]:
-    if delta == "calibrate":
+def _checked_delta(delta: Any) -> float | Literal["calibrate"]:
+    if isinstance(delta, str) and delta == "calibrate":
         return "calibrate"
-    if isinstance(delta, str) or not math.isfinite(delta) or delta < 0:
-        raise OptionError(f"Expected delta to be a number >= 0 or 'calibrate', got {delta!r}.")
+    if isinstance(delta, bool) or not isinstance(delta, Real) or not math.isfinite(delta) or delta < 0:
+        raise OptionError(
+            f"Expected delta to be a number >= 0 or 'calibrate', got {delta!r}; 0 asks for no extra margin."
+        )
     return float(delta)

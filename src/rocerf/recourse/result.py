@@ -45,7 +45,10 @@ class Status(Enum):
     @classmethod
     def of_code(cls, code: str) -> Status:
         """The status with this code."""
-        return next(status for status in cls if status.code == code)
+        for status in cls:
+            if status.code == code:
+                return status
+        raise KeyError(code)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Settings:
     relaxed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recourse:
     """One person's answer.
 
@@ -231,27 +234,28 @@ class Recourses:
     def from_json(cls, source: str | PathLike[str]) -> Recourses:
         """Read what :meth:`to_json` wrote: the text itself, or a path to it."""
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text("utf-8")
         try:
-            document = json.loads(text)
+            document = json.loads(str(source) if is_text else Path(source).read_text("utf-8"))
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
             return cls._from_document(document)
-        except (json.JSONDecodeError, KeyError, TypeError, StopIteration) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileFormatError(
-                f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), got something else ({error!r}); "
-                "write them again with this version."
+                f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it, "
+                f"got something else ({error!r}); check the path, or write them again with this version."
             ) from error
 
     @classmethod
     def _from_document(cls, document: Mapping[str, Any]) -> Recourses:
         people = document["people"]
-        d = len(document["columns"])
+        shape = (len(people), len(document["columns"]))
+        if document["index"] is not None and len(document["index"]) != len(people):
+            raise ValueError(f"{len(document['index'])} index values for {len(people)} people")
         settings = {**document["settings"], "relaxed": tuple(document["settings"]["relaxed"])}
         named = [np.array(p["worst_ids"]) if "worst_ids" in p else None for p in people]
         return cls(
-            people=_array([p["person"] for p in people]).reshape(-1, d),
-            matrix=_array([p["point"] for p in people]).reshape(-1, d),
+            people=_array([p["person"] for p in people]).reshape(shape),
+            matrix=_array([p["point"] for p in people]).reshape(shape),
             costs=_array([p["cost"] for p in people]),
             margins=_array([p["margin"] for p in people]),
             statuses=tuple(Status.of_code(p["status"]) for p in people),
