@@ -152,15 +152,14 @@ def main() -> int:
     )
     print(f"peak memory of the whole process {peak:.2f} GiB (limit {LIMIT_PEAK_GIB})")
     print(
-        f"plain loop, one person at a time: {plain['milliseconds_a_person']:.1f} ms a person, so {plain['speed_up']:.0f} "
-        f"times faster; largest difference in cost {plain['largest_cost_difference']:.1e}"
+        f"plain loop, one person at a time: {plain['milliseconds_a_person']:.1f} ms a person, so "
+        f"{plain['speed_up']:.0f} times faster; largest difference in cost {plain['largest_cost_difference']:.1e}"
     )
     print(f"growth, {GROWTH_PEOPLE} people:    rows    us a row   working MiB   (rows and effects MiB)")
     for row in growth:
         working = max(row["read_working_mib"], row["effects_working_mib"])
-        print(
-            f"{row['rows']:>28,} {row['microseconds_a_row']:>11.2f} {working:>13.1f} {row['rows_and_effects_mib']:>16.0f}"
-        )
+        held = row["rows_and_effects_mib"]
+        print(f"{row['rows']:>28,} {row['microseconds_a_row']:>11.2f} {working:>13.1f} {held:>16.0f}")
     measured = {"call": call, "plain_loop": plain, "growth": growth, "peak_gib": peak}
     print("written:", write_record("first_order", measured, seed=0, checksums={"adult": model.train.checksum}))
     return int(call["floors"] > LIMIT_FLOORS or peak > LIMIT_PEAK_GIB)

@@ -31,6 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+INTERRUPTED = 130
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
 
 
@@ -64,18 +66,20 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
-    except KeyboardInterrupt:
-        print("rocerf: interrupted", file=sys.stderr)  # noqa: T201
-        raise SystemExit(130) from None
+    except (KeyboardInterrupt, typer.Abort):  # which of them depends on typer's version; newer ones return 130
+        code = INTERRUPTED
     except Exception as error:
-        if os.environ.get("ROCERF_DEBUG"):
-            raise
         if not hasattr(error, "exit_code"):  # not one of the command-line library's own: our mistake
-            _fail(f"internal error ({type(error).__name__}: {error}); please report it, with ROCERF_DEBUG=1 set.", 1)
+            if os.environ.get("ROCERF_DEBUG"):
+                raise
+            said = f"internal error ({type(error).__name__}: {error})"
+            _fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
         message = error.format_message() if hasattr(error, "format_message") else ""
         if message:
-            _fail(message + " Try 'rocerf --help'.", int(error.exit_code))
+            _fail(f"{message.rstrip('.')}; try 'rocerf --help'.", int(error.exit_code))
         raise SystemExit(int(error.exit_code)) from None
+    if code == INTERRUPTED:
+        _fail("interrupted.", INTERRUPTED)
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
@@ -83,7 +87,7 @@ def main() -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("out/demo.html"),
     trials: Annotated[int, typer.Option(min=1, help="Random deletions at each share.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the random deletions.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random deletions.")] = 0,
     as_json: Json = False,
 ) -> None:
     """German Credit: plain and robust recourse side by side, under random deletions and true retraining."""
@@ -145,15 +149,17 @@ def explain(
     cost: Annotated[CostName, typer.Option(help="Norm of the change.")] = CostName.L2,
     immutable: Annotated[list[str] | None, typer.Option(help="Column that must not change (repeatable).")] = None,
     solver: Annotated[SolverName, typer.Option(help="How the optimum is found.")] = SolverName.AUTO,
-    seed: Annotated[int, typer.Option(help="Seed of random steps (calibration).")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random steps (calibration).")] = 0,
     training_rows: Annotated[
         bool, typer.Option("--training-rows", help="Add ids of the worst training rows to JSON: other people's data.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
-    from rocerf.files import read_people, read_training_set, write_recourses
+    from rocerf.files import check_output, read_people, read_training_set, write_recourses
 
+    if out is not None:
+        check_output(out)
     rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     fitted = _model(model, rows, c)
@@ -236,11 +242,11 @@ def _number(text: str, option: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"Expected a number or 'calibrate' for {option}, got {text!r}.") from None
+        raise OptionError(f"Expected a number >= 0 or 'calibrate' for {option}, got {text!r}.") from None
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
-    print(f"rocerf: {message}", file=sys.stderr)  # noqa: T201
+    print(f"rocerf: {' '.join(message.splitlines())}", file=sys.stderr)  # noqa: T201
     raise SystemExit(code)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import ColumnError, FileFormatError, LabelError, MissingExtraError
+from rocerf.errors import ColumnError, DataError, FileFormatError, LabelError, MissingExtraError
 from rocerf.recourse.result import Recourses
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ def read_table(path: Path) -> pd.DataFrame:
             return pd.read_csv(path)
     except ImportError:
         raise MissingExtraError("pyarrow", "scale", "reading Parquet files") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise FileFormatError(f"Expected a readable table at {path}, got an error: {error}.") from error
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        said = str(error).strip().rstrip(".")
+        raise FileFormatError(f"Expected a readable table at {path}, got an error: {said}; check the file.") from error
     raise FileFormatError(f"Expected a .csv, .csv.gz or .parquet file, got {path.name}; convert it first.")
 
 
@@ -40,29 +43,38 @@ def read_training_set(path: Path, *, label: str, favourable: str, id_column: str
     frame = _with_ids(read_table(path), id_column, path)
     if label not in frame.columns:
         raise ColumnError(
-            f"Expected a label column {label!r} in {path.name}, got {', '.join(map(str, frame.columns[:8]))}, ...; "
-            "name it with --label."
+            f"Expected a label column {label!r} in {path.name}, got only {_shown(frame.columns)}; name it with --label."
         )
+    if frame.empty:
+        raise DataError(f"Expected training rows in {path.name}, got a header only; check the file.")
     labels = frame[label]
     spelled = {_spelling(value): value for value in labels.dropna().unique().tolist()}
     if favourable not in spelled:
-        shown = ", ".join(list(spelled)[:5])
-        raise LabelError(f"Expected the favourable label to be one of {shown} in column {label!r}, got {favourable!r}.")
+        raise LabelError(
+            f"Expected the favourable label to be one of {_shown(spelled)} in column {label!r}, got {favourable!r}; "
+            "name it with --favourable."
+        )
     return TrainingSet(frame.drop(columns=label), labels.to_numpy(), favourable=spelled[favourable])
 
 
 def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
     """People from a file; columns the model does not know are left aside."""
-    return _with_ids(read_table(path), id_column, path)
+    frame = _with_ids(read_table(path), id_column, path)
+    # Nobody asking is no mistake, but columns without a value have no type either.
+    return frame if len(frame) else frame.astype("float64")
+
+
+def check_output(path: Path) -> None:
+    """Refuse a name that :func:`write_recourses` could not write to, before any work is done."""
+    if not path.name.lower().endswith((".csv", ".json")):
+        raise FileFormatError(f"Expected an output file ending in .csv or .json, got {path.name}; rename it.")
 
 
 def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = False) -> None:
     """Answers to ``.csv`` (never with ids of training rows) or ``.json``."""
-    name = path.name.lower()
-    if not name.endswith((".csv", ".json")):
-        raise FileFormatError(f"Expected an output file ending in .csv or .json, got {path.name}; rename it.")
+    check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if name.endswith(".csv"):
+    if path.name.lower().endswith(".csv"):
         recourses.to_frame().to_csv(path, index_label="person")
     else:
         recourses.to_json(path, training_rows=training_rows)
@@ -72,8 +84,15 @@ def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.Data
     if id_column is None:
         return frame
     if id_column not in frame.columns:
-        raise ColumnError(f"Expected an id column {id_column!r} in {path.name}, got none; name one that is there.")
+        raise ColumnError(
+            f"Expected an id column {id_column!r} in {path.name}, got only {_shown(frame.columns)}; name one of these."
+        )
     return frame.set_index(id_column)
+
+
+def _shown(names: Iterable[Any]) -> str:
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:8]) + (", ..." if len(texts) > 8 else "")
 
 
 def _spelling(value: Any) -> str:

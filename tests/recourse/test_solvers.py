@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -177,7 +179,7 @@ def test_more_deletions_never_cost_less() -> None:
     model = LogisticModel.fit(random_training_set(6, n=120), C=1.0)
     people = refused_people(model, 6, 10)
     costs = [Rocerf(model, k).explain(people).costs for k in (0, 1, 3, 9)]
-    for cheaper, dearer in zip(costs[:-1], costs[1:], strict=True):
+    for cheaper, dearer in itertools.pairwise(costs):
         assert (dearer >= cheaper - 1e-9).all()
     np.testing.assert_allclose(costs[0], Scfe(model).explain(people).costs, atol=1e-9)
 

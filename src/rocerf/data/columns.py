@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 def default_columns(d: int) -> tuple[str, ...]:
     """Names for columns that came without any: x0, x1, ..."""
     return tuple(f"x{j}" for j in range(d))
+
+
+def is_number(value: Any, *, whole: bool = False) -> bool:
+    """Whether an option is one real number (a whole one), Python's or NumPy's; True and False are none.
+
+    >>> is_number(0.5), is_number("0.5"), is_number(0.5, whole=True), is_number(np.int64(3), whole=True)
+    (True, False, False, True)
+    """
+    return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
 
 
 def is_frame(X: Any) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import is_number
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
@@ -40,7 +40,7 @@ def random_deletions(train: TrainingSet, count: int, trials: int, *, seed: int) 
 
 def checked_seed(seed: Any) -> int:
     """The seed, if it is one that NumPy takes."""
-    if not isinstance(seed, Integral) or seed < 0:
+    if not is_number(seed, whole=True) or seed < 0:
         raise OptionError(f"Expected seed to be a whole number >= 0, got {seed!r}; use for example seed=0.")
     return int(seed)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocerf.data.columns import is_number
 from rocerf.deletion.retraining import random_deletions, retrain_each
 from rocerf.errors import DataError, OptionError
 from rocerf.models.logistic import LogisticModel
@@ -68,12 +69,16 @@ def validity_curves(
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, list[Validity]]:
     """Average validity of several methods at several fractions, on the same retrained models."""
+    if not is_number(trials, whole=True) or trials < 1:
+        raise OptionError(f"Expected trials to be a whole number >= 1, got {trials!r}; use for example trials=100.")
     matrices = {name: _complete(model, points, name) for name, points in points_by_method.items()}
     curves: dict[str, list[Validity]] = {name: [] for name in matrices}
-    for place, fraction in enumerate(fractions):
-        count = _rows_in(fraction, len(model.train))
-        deletions = random_deletions(model.train, count, trials if count else 1, seed=seed)
-        thetas = retrain_each(model, deletions, progress=_part_of(progress, place, len(fractions), len(deletions)))
+    counts = [_rows_in(fraction, len(model.train)) for fraction in fractions]
+    trials_at = [int(trials) if count else 1 for count in counts]  # deleting nothing needs no second trial
+    for place, (fraction, count) in enumerate(zip(fractions, counts, strict=True)):
+        deletions = random_deletions(model.train, count, trials_at[place], seed=seed)
+        part = _part_of(progress, sum(trials_at[:place]), sum(trials_at))
+        thetas = retrain_each(model, deletions, progress=part)
         slopes, constants = model.halfspaces(thetas)
         for name, matrix in matrices.items():
             accepted = matrix @ slopes.T + constants >= 0
@@ -81,18 +86,18 @@ def validity_curves(
     return curves
 
 
-def _part_of(
-    progress: Callable[[int, int], None] | None, place: int, parts: int, size: int
-) -> Callable[[int, int], None] | None:
+def _part_of(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
-    return lambda done, _: progress(place * size + done, parts * size)
+    return lambda done, _: progress(before + done, total)
 
 
-def _rows_in(fraction: float, n: int) -> int:
-    if not 0 <= fraction < 1:
-        raise OptionError(f"Expected a fraction of rows from 0 up to (not including) 1, got {fraction}.")
-    return math.ceil(round(fraction * n, 9))
+def _rows_in(fraction: Any, n: int) -> int:
+    if not (is_number(fraction) and 0 <= fraction < 1):
+        raise OptionError(
+            f"Expected a fraction of rows from 0 up to (not including) 1, got {fraction!r}; write 0.01 for one percent."
+        )
+    return math.ceil(round(float(fraction) * n, 9))
 
 
 def _complete(model: LogisticModel, points: ArrayLike | pd.DataFrame, name: str) -> Array:

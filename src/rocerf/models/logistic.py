@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
-from rocerf.data.columns import people_matrix
+from rocerf.data.columns import is_number, people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DataError, FileFormatError, LabelError, OptionError
 from rocerf.models.curvature import Curvature
@@ -106,6 +106,7 @@ class LogisticModel:
         threshold : float in (0, 1)
             Probability of the favourable label from which a person is accepted.
         """
+        _refuse_bare_rows(train)
         if C is not None and gamma is not None:
             raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
         penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
@@ -142,6 +143,7 @@ class LogisticModel:
         """
         from rocerf.models.sklearn_reader import read_logistic_regression, refuse_far_from_optimum
 
+        _refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
@@ -358,27 +360,51 @@ class LogisticModel:
         return model
 
 
-def _checked_threshold(threshold: float) -> float:
-    if not 0 < threshold < 1:
-        raise OptionError(f"Expected a threshold strictly between 0 and 1 (a probability), got {threshold}.")
+def _refuse_bare_rows(train: Any) -> None:
+    if not isinstance(train, TrainingSet):
+        raise DataError(
+            f"Expected a TrainingSet, got {type(train).__name__}; put rows and labels in one: TrainingSet(X, y)."
+        )
+
+
+def _checked_threshold(threshold: Any) -> float:
+    if not (is_number(threshold) and 0 < threshold < 1):
+        raise OptionError(
+            f"Expected a threshold strictly between 0 and 1 (a probability), got {threshold!r}; "
+            "use for example threshold=0.5."
+        )
     return float(threshold)
 
 
 def _row_weights(train: TrainingSet, class_weight: Mapping[Any, float] | None) -> Array | None:
     if class_weight is None:
         return train.weights
+    if not isinstance(class_weight, Mapping):
+        raise OptionError(
+            f"Expected class_weight to be None or a dict from label to weight, got {class_weight!r}; balanced weights, "
+            f"kept fixed when rows are deleted, are class_weight={balanced_weights(train)}."
+        )
     labels = {train.favourable, train.unfavourable}
     unknown = [label for label in class_weight if label not in labels]
-    values = np.array([float(class_weight.get(label, 1.0)) for label in (train.unfavourable, train.favourable)])
+    given = [class_weight.get(label, 1.0) for label in (train.unfavourable, train.favourable)]
     if unknown:
         raise LabelError(
             f"Expected class_weight for {train.favourable!r} and {train.unfavourable!r}, got {unknown[0]!r}; "
             "use the labels of the training set as keys."
         )
-    if not np.isfinite(values).all() or (values <= 0).any():
-        raise OptionError(f"Expected positive class weights, got {dict(class_weight)}.")
-    weights = values[train.y.astype(np.intp)]
+    if not all(is_number(weight) and weight > 0 and np.isfinite(weight) for weight in given):
+        raise OptionError(
+            f"Expected positive numbers as class weights, got {dict(class_weight)}; give each label a number above 0."
+        )
+    weights = np.array(given, dtype=np.float64)[train.y.astype(np.intp)]
     return weights if train.weights is None else weights * train.weights
+
+
+def balanced_weights(train: TrainingSet) -> dict[Any, float]:
+    """The weights that scikit-learn's "balanced" gives these labels, ``n / (2 n_label)``."""
+    weights = np.ones(len(train)) if train.weights is None else train.weights
+    total, good = float(weights.sum()), float(weights @ train.y)
+    return {train.unfavourable: round(total / (2 * (total - good)), 6), train.favourable: round(total / (2 * good), 6)}
 
 
 def _plain(label: Any) -> Any:

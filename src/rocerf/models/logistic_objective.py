@@ -24,13 +24,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from rocerf.data.columns import is_number
 from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
@@ -64,14 +63,14 @@ class Penalty:
     @classmethod
     def fixed(cls, C: float) -> Penalty:
         """scikit-learn's convention, ``lam = 1/C``; ``C=inf`` is no penalty."""
-        if not (_is_number(C) and C > 0):
+        if not (is_number(C) and C > 0):
             raise OptionError(f"Expected C > 0 (the inverse penalty), got {C!r}; use for example C=1.0.")
         return cls(per_model=1.0 / C)
 
     @classmethod
     def mean(cls, gamma: float) -> Penalty:
         """The paper's convention, mean loss plus ``gamma theta'P theta``: ``lam = 2 gamma n``."""
-        if not (_is_number(gamma) and gamma > 0 and np.isfinite(gamma)):
+        if not (is_number(gamma) and gamma > 0 and np.isfinite(gamma)):
             raise OptionError(
                 f"Expected gamma > 0 (the penalty of each row), got {gamma!r}; use for example gamma=1e-4."
             )
@@ -207,10 +206,6 @@ class LogisticObjective:
                 f"Expected rows of both classes, got {len(counted)} rows of one class only: with an unpenalised "
                 "intercept such a model has no optimum; keep at least one row of each class."
             )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)

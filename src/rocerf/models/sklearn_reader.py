@@ -106,18 +106,18 @@ def _refuse_other_estimators(fitted: Any) -> None:
 def _refuse_other_penalties(fitted: Any, train: TrainingSet) -> None:
     penalty = getattr(fitted, "penalty", "deprecated")
     l1_ratio = fitted.l1_ratio or 0.0
-    if penalty in ("l1", "elasticnet") or (penalty not in ("l2", None) and l1_ratio > 0):
+    if penalty == "l1" or (penalty not in ("l2", None) and l1_ratio > 0):
         raise UnsupportedModelError(
             f"Expected an L2 penalty, got {'l1' if penalty == 'l1' or l1_ratio == 1 else 'elasticnet'}: an L1 part has "
             "kinks, so deleting rows moves the model in jumps that row effects cannot follow; "
             "refit with an L2 penalty (l1_ratio=0)."
         )
     if fitted.class_weight is not None and not isinstance(fitted.class_weight, Mapping):
-        n, good = len(train), float(train.y.sum())
-        way_out = {train.unfavourable: round(n / (2 * (n - good)), 6), train.favourable: round(n / (2 * good), 6)}
+        from rocerf.models.logistic import balanced_weights
+
         raise UnsupportedModelError(
             f"Expected class_weight to be None or a dict, got {fitted.class_weight!r}, which changes with every "
-            f"deletion; refit with the present weights fixed, class_weight={way_out}."
+            f"deletion; refit with the present weights fixed, class_weight={balanced_weights(train)}."
         )
 
 
@@ -143,8 +143,11 @@ def _check_columns(fitted: Any, train: TrainingSet) -> None:
             "pass the columns it was fitted on."
         )
     names = getattr(fitted, "feature_names_in_", None)
-    if names is not None and train.from_frame and tuple(map(str, names)) != train.columns:
-        raise ColumnError(
-            f"Expected the columns the model was fitted on ({', '.join(map(str, names[:4]))}, ...) in that order, "
-            f"got {', '.join(train.columns[:4])}, ...; reorder or rename them."
-        )
+    if names is None or not train.from_frame:
+        return
+    for place, (fitted_on, given) in enumerate(zip(map(str, names), train.columns, strict=True), start=1):
+        if fitted_on != given:
+            raise ColumnError(
+                f"Expected the columns the model was fitted on, in that order, got {given!r} as column {place} where "
+                f"the model has {fitted_on!r}; reorder or rename them."
+            )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import is_frame, people_matrix
+from rocerf.data.columns import is_frame, is_number, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.deletion.retraining import checked_seed
 from rocerf.errors import OptionError
@@ -302,7 +301,7 @@ def _promise(promise: str | Promise, model: LogisticModel, k: int, seed: int) ->
 def _checked_delta(delta: Any) -> float | Literal["calibrate"]:
     if isinstance(delta, str) and delta == "calibrate":
         return "calibrate"
-    if isinstance(delta, bool) or not isinstance(delta, Real) or not math.isfinite(delta) or delta < 0:
+    if not is_number(delta) or not math.isfinite(delta) or delta < 0:
         raise OptionError(
             f"Expected delta to be a number >= 0 or 'calibrate', got {delta!r}; 0 asks for no extra margin."
         )
