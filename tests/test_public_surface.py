@@ -26,7 +26,7 @@ data = rocerf.load_dataset("german")
 model = rocerf.LogisticModel.fit(data.train, C=1.0)
 denied = data.test.frame()[model.predict(data.test.frame()) == 0]
 for options in ({{}}, {{"cost": "l1", "schema": data.schema}}, {{"solver": "penalty"}}):
-    recourses = rocerf.Rocerf(model, k=4, **options).explain(denied[:3])
+    recourses = rocerf.Rocerf(model, k=4, promise="first_order", **options).explain(denied[:3] if options else denied)
     assert recourses.answered.any(), options
     assert (model.score(recourses.points[recourses.answered]) >= 0).all(), options
 recourses.to_json(), recourses.to_frame()

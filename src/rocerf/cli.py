@@ -65,7 +65,8 @@ def main() -> None:
     except RocerfError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        where = f" at {error.filename}" if error.filename else ""
+        _fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
     except (KeyboardInterrupt, typer.Abort):  # which of them depends on typer's version; newer ones return 130
         code = INTERRUPTED
     except Exception as error:
@@ -76,7 +77,7 @@ def main() -> None:
             _fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
         message = error.format_message() if hasattr(error, "format_message") else ""
         if message:
-            _fail(f"{message.rstrip('.')}; try 'rocerf --help'.", int(error.exit_code))
+            _fail(f"{message.rstrip('.?')}; try 'rocerf --help'.", int(error.exit_code))
         raise SystemExit(int(error.exit_code)) from None
     if code == INTERRUPTED:
         _fail("interrupted.", INTERRUPTED)

@@ -111,7 +111,7 @@ def _from_frame(frame: Any, what: str) -> NDArray[np.float64]:
             example = next((v for v in frame[name] if v is not None), None)
             raise ColumnError(
                 f"Expected numbers in every column of {what}, got {dtype} in column {name!r} "
-                f"(for example {example!r}); encode it as numbers first (one 0/1 column for each category)."
+                f"(for example {example!r}); encode it as numbers (one 0/1 column for each category) or leave it out."
             )
     return np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
 

@@ -15,15 +15,14 @@ is bounded by the block sizes, k and p, whatever n is.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from rocerf.deletion.threads import one_blas_thread, workers
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -101,10 +100,10 @@ def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
     blocks = [directions[start : start + PEOPLE_BLOCK] for start in range(0, people, PEOPLE_BLOCK)]
     # One BLAS thread in each of several workers beats several BLAS threads in one: selecting, not
     # multiplying, takes most of the time.
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if len(blocks) == 1:
             return _worst_of_block(blocks[0], effects, k)
-        with ThreadPoolExecutor(_cores()) as pool:
+        with ThreadPoolExecutor(workers()) as pool:
             return _stack(list(pool.map(lambda block: _worst_of_block(block, effects, k), blocks)))
 
 
@@ -120,6 +119,29 @@ def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
     values = np.concatenate([first.values, second.values])
     positions = np.concatenate([first.positions, second.positions])
     return _k_smallest(owners, values, positions, len(first), k)
+
+
+def k_smallest_columns(scores: Array, k: int) -> WorstRows:
+    """The at most k smallest negative entries of each row of a given matrix (P, n), by the same threshold.
+
+    Exact for any order of the columns; a strided sample sets the threshold.
+
+    >>> k_smallest_columns(np.array([[3.0, -1.0, -4.0, -2.0]]), 2).of(0).tolist()
+    [2, 3]
+    """
+    people, n = scores.shape
+    stride = max(1, n // SAMPLE_LEAST)
+    sample = scores[:, ::stride]
+    expected = k * sample.shape[1] / n
+    rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)
+    threshold = np.zeros(people)
+    if rank < sample.shape[1]:
+        threshold = np.minimum(np.partition(sample, rank, axis=1)[:, rank], 0.0)
+    owners, columns = np.divmod(np.flatnonzero(scores < threshold[:, None]), n)
+    missed = (np.bincount(owners, minlength=people) < k) & (threshold < 0)
+    if missed.any():
+        owners, columns = np.divmod(np.flatnonzero(scores < np.where(missed, 0.0, threshold)[:, None]), n)
+    return _k_smallest(owners, scores[owners, columns], columns, people, k)
 
 
 def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
@@ -199,14 +221,3 @@ def _stack(parts: list[WorstRows]) -> WorstRows:
         np.concatenate([part.values for part in parts]),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
     )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -130,7 +130,8 @@ class LogisticModel:
         scikit-learn stops at a tolerance. Newton carries the fit on to its optimum, and
         :attr:`polish` records how far the scores moved. A move of more than 0.1 standard deviations
         is refused: the model was fitted on other rows, columns or settings, or did not converge.
-        This check cannot notice a few missing rows; passing the right ones is up to the caller.
+        This check cannot notice a few missing rows, or many that resemble the rest; passing the right
+        ones is up to the caller.
 
         Examples
         --------

@@ -78,7 +78,8 @@ def refuse_far_from_optimum(model: LogisticModel, given: Array, fitted: Any) -> 
         raise NotAtOptimumError(
             f"Expected a model at the optimum of its own objective on these {len(model.train)} rows, got one whose "
             f"scores move by {polish.shift:.2g} standard deviations when carried there (at most {LARGEST_SHIFT} is "
-            f"allowed). Most likely {likely}. (A few missing rows would not be noticed by this check.)"
+            f"allowed). Most likely {likely}. (A few missing rows, or many that resemble the rest, would not be "
+            "noticed by this check.)"
         )
     return polish
 

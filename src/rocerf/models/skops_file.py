@@ -9,7 +9,7 @@ from rocerf.errors import FileFormatError, UnsupportedModelError
 
 
 def load_skops_model(path: Path) -> Any:
-    """The estimator in the file; files with types beyond scikit-learn's own are refused."""
+    """The estimator in the file; files with types that skops does not trust by itself are refused."""
     from skops.io import get_untrusted_types, load
 
     if not path.is_file():
@@ -18,8 +18,8 @@ def load_skops_model(path: Path) -> Any:
         unknown = get_untrusted_types(file=path)
         if unknown:
             raise UnsupportedModelError(
-                f"Expected a skops file with scikit-learn types only, got {', '.join(unknown[:3])}; "
-                "save the plain LogisticRegression with skops.io.dump."
+                f"Expected a skops file that holds a LogisticRegression only, got one with {', '.join(unknown[:3])}, "
+                "which is not trusted; save the LogisticRegression alone with skops.io.dump."
             )
         return load(path, trusted=[])
     except UnsupportedModelError:
@@ -27,5 +27,5 @@ def load_skops_model(path: Path) -> Any:
     except Exception as error:  # skops raises whatever zip, json or its loaders raise
         raise FileFormatError(
             f"Expected a model written by skops.io.dump, got {path.name} which is not readable as one "
-            f"({type(error).__name__}: {error})."
+            f"({type(error).__name__}: {error}); save it again with skops.io.dump."
         ) from error

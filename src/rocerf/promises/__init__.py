@@ -3,5 +3,6 @@
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise, Reading, Wording
+from rocerf.promises.retrained import Retrained
 
-__all__ = ["FirstOrder", "Plain", "Promise", "Reading", "Wording"]
+__all__ = ["FirstOrder", "Plain", "Promise", "Reading", "Retrained", "Wording"]

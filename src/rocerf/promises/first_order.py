@@ -18,7 +18,7 @@ from rocerf.deletion.row_effects import RowEffects
 from rocerf.deletion.worst_rows import find_worst_rows
 from rocerf.models.model import LinearModel
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Reading, Wording
+from rocerf.promises.promise import Reading, Wording, vanishing_class
 
 Array = NDArray[np.float64]
 
@@ -42,6 +42,7 @@ class FirstOrder:
         "{rows}; this is an estimate, not a proof, and the worst deletions can break it",
     )
     concave = True
+    learns = False
 
     def __init__(self, model: LinearModel, k: int, *, seed: int = 0) -> None:
         self.model = model
@@ -57,7 +58,7 @@ class FirstOrder:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
 
-    def read(self, X: Array) -> Reading:
+    def read(self, X: Array, target: float = -np.inf) -> Reading:
         """``f_A`` and its cut at each point."""
         directions = self.model.score_gradient(X)
         worst = find_worst_rows(directions, self.effects.vectors, self.k)
@@ -73,7 +74,4 @@ class FirstOrder:
 
     def impossible(self) -> str | None:
         """If k deletions can remove a whole class, retraining may have no optimum at all."""
-        label = self.model.removable_class(self.k)
-        if label is None:
-            return None
-        return f"{self.k} deletions can remove every training row labelled {label!r}, and then no model can be trained"
+        return vanishing_class(self.model, self.k)

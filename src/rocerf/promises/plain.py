@@ -28,6 +28,7 @@ class Plain:
     wording = Wording("plain", "accepted by the model as it is today; nothing is promised about deletions")
     k = 0
     concave = True
+    learns = False
 
     def __init__(self, model: LinearModel) -> None:
         self.model = model
@@ -36,7 +37,7 @@ class Plain:
         """The model in force."""
         return self.model.halfspaces(models_in_force(self.model))
 
-    def read(self, X: Array) -> Reading:
+    def read(self, X: Array, target: float = -np.inf) -> Reading:
         """The lower of the scores in force."""
         slopes, constants = self.known_cuts()
         scores = X @ slopes.T + constants

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.models.model import LinearModel
+
 Array = NDArray[np.float64]
 
 
@@ -28,12 +30,21 @@ class Reading:
 
     Of a *concave* promise each gradient is also a cut: ``value(x') <= values[j] + slopes[j]'(x' - x_j)``
     for every x'. ``worst_ids(j)`` names the training rows whose deletion is feared most at point j
-    (asked only for points that are kept: naming rows for all would cost more than reading).
+    (asked only for points that are kept: naming rows for all would cost more than reading). A promise
+    that aims deeper than it must says in ``margins`` what it really foresees; one that retrains counts
+    its ``retrainings``.
     """
 
     values: Array
     slopes: Array
     worst_ids: Callable[[int], NDArray[Any]] = no_rows
+    margins: Array | None = None
+    retrainings: NDArray[np.intp] | None = None
+
+    @property
+    def foreseen(self) -> Array:
+        """The lowest score foreseen at each point (P,): ``margins`` where the promise aims deeper than it must."""
+        return self.values if self.margins is None else self.margins
 
     def cuts(self, X: Array) -> tuple[Array, Array]:
         """The cuts as slopes (P, d) and constants (P,): ``slopes'x + constants >= delta``."""
@@ -66,6 +77,11 @@ class Promise(Protocol):
         ...
 
     @property
+    def learns(self) -> bool:
+        """Whether reading for some people makes reading for others cheaper, so that people come in waves."""
+        ...
+
+    @property
     def concave(self) -> bool:
         """Whether gradients are cuts, so that the cutting-plane solver finds the global optimum."""
         ...
@@ -77,10 +93,21 @@ class Promise(Protocol):
         """
         ...
 
-    def read(self, X: Array) -> Reading:
-        """Value and gradient at points of shape (P, d)."""
+    def read(self, X: Array, target: float = -np.inf) -> Reading:
+        """Value and gradient at points of shape (P, d).
+
+        Where a value below ``target`` has been shown, a promise that searches need not search on.
+        """
         ...
 
     def impossible(self) -> str | None:
         """Why nobody can be given this promise, if that is so."""
         ...
+
+
+def vanishing_class(model: LinearModel, k: int) -> str | None:
+    """The reason why nothing can be promised, if k deletions can remove every row of a class."""
+    label = model.removable_class(k)
+    if label is None:
+        return None
+    return f"{k} deletions can remove every training row labelled {label!r}, and then no model can be trained"

@@ -8,6 +8,8 @@ repeat  x = the cheapest allowed point behind all cuts
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,34 +19,61 @@ from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
 
 Array = NDArray[np.float64]
 
+#: People in the first wave of a promise that learns; each further wave is twice as large.
+FIRST_WAVE = 32
+
 
 def solve_by_cuts(
-    promise: Promise,
-    master: Master,
-    delta: float,
-    *,
-    max_rounds: int = 200,
-    progress: Progress | None = None,
+    promise: Promise, master: Master, delta: float, *, max_rounds: int = 200, progress: Progress | None = None
 ) -> Solution:
     """The cheapest point with ``promise >= delta`` for each person of the master problem.
 
-    Cuts aim at ``delta + GUARD``; a point counts as found from ``delta + GUARD / 2`` on.
+    Cuts aim at ``delta + GUARD``; a point counts as found from ``delta + GUARD / 2`` on. A promise that learns
+    sees people in growing waves, so that most of them profit from what was found for a few.
     """
-    people, d = master.X0.shape
-    solution = Solution.blank(people, d)
-    pool = _Cuts.shared(people, *promise.known_cuts())
-    open_ = np.arange(people)
+    solution = Solution.blank(*master.X0.shape)
+    done = 0
+    for wave in _waves(len(master.X0), promise.learns):
+        _solve_wave(promise, master, delta, wave, solution, max_rounds, _shifted(progress, done, len(master.X0)))
+        done += len(wave)
+    return solution
+
+
+def _waves(people: int, learns: bool) -> Iterator[NDArray[np.intp]]:
+    start, size = 0, FIRST_WAVE if learns else max(people, 1)
+    while start < people:
+        yield np.arange(start, min(start + size, people))
+        start, size = start + size, 2 * size
+
+
+def _shifted(progress: Progress | None, done: int, total: int) -> Progress | None:
+    return None if progress is None else lambda wave_done, _: progress(done + wave_done, total)
+
+
+def _solve_wave(
+    promise: Promise,
+    master: Master,
+    delta: float,
+    wave: NDArray[np.intp],
+    solution: Solution,
+    max_rounds: int,
+    progress: Progress | None,
+) -> None:
+    pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
+    open_ = wave
     for round_ in range(max_rounds):
         points, reachable = master.cheapest(open_, *pool.of(open_), delta + GUARD)
         solution.outcomes[open_[~reachable]] = Outcome.UNREACHABLE if round_ == 0 else Outcome.NOT_ROBUST
         open_, points = open_[reachable], points[reachable]
         if not len(open_):
             break
-        reading = promise.read(points)
+        reading = promise.read(points, delta + GUARD / 2)
         solution.rounds[open_] += 1
+        if reading.retrainings is not None:
+            solution.retrainings[open_] += reading.retrainings
         holds = reading.values >= delta + GUARD / 2
         found = open_[holds]
-        solution.points[found], solution.values[found] = points[holds], reading.values[holds]
+        solution.points[found], solution.values[found] = points[holds], reading.foreseen[holds]
         solution.outcomes[found] = Outcome.FOUND
         for place in np.flatnonzero(holds):
             solution.worst_ids[open_[place]] = reading.worst_ids(int(place))
@@ -52,38 +81,42 @@ def solve_by_cuts(
         open_ = open_[~holds]
         pool.add(open_, slopes[~holds], constants[~holds])
         if progress is not None:
-            progress(people - len(open_), people)
+            progress(len(wave) - len(open_), len(wave))
         if not len(open_):
             break
-    return solution
 
 
 class _Cuts:
-    """Up to m cuts for each of P people; unused places are "no cut" (constant = infinity)."""
+    """Up to m cuts for each person of a wave; unused places are "no cut" (constant = infinity)."""
 
-    def __init__(self, slopes: Array, constants: Array, used: NDArray[np.intp]) -> None:
-        self._slopes, self._constants, self._used = slopes, constants, used
+    def __init__(self, place: NDArray[np.intp], slopes: Array, constants: Array) -> None:
+        self._place, self._slopes, self._constants = place, slopes, constants
+        self._used = np.full(len(slopes), slopes.shape[1])
 
     @classmethod
-    def shared(cls, people: int, slopes: Array, constants: Array) -> _Cuts:
+    def shared(cls, people: int, wave: NDArray[np.intp], slopes: Array, constants: Array) -> _Cuts:
+        place = np.full(people, -1)
+        place[wave] = np.arange(len(wave))
         m, d = slopes.shape
         return cls(
-            np.broadcast_to(slopes, (people, m, d)).copy(),
-            np.broadcast_to(constants, (people, m)).copy(),
-            np.full(people, m),
+            place,
+            np.broadcast_to(slopes, (len(wave), m, d)).copy(),
+            np.broadcast_to(constants, (len(wave), m)).copy(),
         )
 
     def of(self, people: NDArray[np.intp]) -> tuple[Array, Array]:
-        width = int(self._used[people].max(initial=0))
-        return self._slopes[people, :width], self._constants[people, :width]
+        places = self._place[people]
+        width = int(self._used[places].max(initial=0))
+        return self._slopes[places, :width], self._constants[places, :width]
 
     def add(self, people: NDArray[np.intp], slopes: Array, constants: Array) -> None:
         if not len(people):
             return
+        places = self._place[people]
         total, room, d = self._slopes.shape
-        if int(self._used[people].max()) == room:
+        if int(self._used[places].max()) == room:
             self._slopes = np.concatenate([self._slopes, np.zeros((total, room, d))], axis=1)
             self._constants = np.concatenate([self._constants, np.full((total, room), np.inf)], axis=1)
-        self._slopes[people, self._used[people]] = slopes
-        self._constants[people, self._used[people]] = constants
-        self._used[people] += 1
+        self._slopes[places, self._used[places]] = slopes
+        self._constants[places, self._used[places]] = constants
+        self._used[places] += 1

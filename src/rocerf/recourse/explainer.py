@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_frame, is_number, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
+from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.retraining import checked_seed
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.promise import Promise
+from rocerf.promises.retrained import Retrained
 from rocerf.recourse.calibration import calibrate_delta
 from rocerf.recourse.cost import Cost
 from rocerf.recourse.cutting_plane import solve_by_cuts
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: The promises known by name.
-PROMISES = {"first_order": FirstOrder}
+PROMISES: dict[str, Any] = {"first_order": FirstOrder, "retrained": Retrained}
 SOLVERS = ("auto", "cutting_plane", "penalty")
 
 _STATUS_OF = {
@@ -199,33 +201,6 @@ class Rocerf:
         )
 
 
-def number_of_deletions(k: int | str, n: int) -> int:
-    """k as a number: 181, "181" or "0.5%" of n rows, rounded up.
-
-    >>> number_of_deletions("0.5%", 36177), number_of_deletions(4, 800)
-    (181, 4)
-    """
-    wanted: float
-    try:
-        if isinstance(k, str) and k.strip().endswith("%"):
-            # Rounded at 1e-9 first: 0.5 % of 800 is 4, whatever binary fractions say.
-            wanted = math.ceil(round(float(k.strip()[:-1]) * n / 100.0, 9))
-        else:
-            wanted = float(k)
-    except (TypeError, ValueError, OverflowError):
-        wanted = math.nan
-    if isinstance(k, bool) or not wanted == int(wanted if math.isfinite(wanted) else 0) or wanted < 0:
-        raise OptionError(
-            f"Expected k to be a whole number of rows or a share such as '0.5%', got {k!r}; "
-            "for half a percent write k='0.5%'."
-        )
-    if wanted >= n:
-        raise OptionError(
-            f"Expected k smaller than the {n} training rows, got {int(wanted)}; no model is left when all rows go."
-        )
-    return int(wanted)
-
-
 def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress: Progress | None = None) -> Solution:
     """Algorithm 1 behind the same interface as the cutting-plane solver."""
     solution = Solution.blank(*master.X0.shape)
@@ -286,7 +261,8 @@ class _Triage:
 
 def _promise(promise: str | Promise, model: LogisticModel, k: int, seed: int) -> Promise:
     if isinstance(promise, str) and promise in PROMISES:
-        return PROMISES[promise](model, k, seed=seed)
+        made: Promise = PROMISES[promise](model, k, seed=seed)
+        return made
     if isinstance(promise, str) or not hasattr(promise, "wording"):
         raise OptionError(
             f"Expected promise to be one of {', '.join(PROMISES)}, or a promise object, got {promise!r}; "

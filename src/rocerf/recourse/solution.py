@@ -32,7 +32,7 @@ class Outcome(Enum):
 class Solution:
     """Points (P, d) with the promise's value there (P,), NaN where not found.
 
-    ``rounds`` counts how often each person's promise was read.
+    ``rounds`` counts how often each person's promise was read, ``retrainings`` the models retrained for it.
     """
 
     points: Array
@@ -40,6 +40,7 @@ class Solution:
     outcomes: NDArray[Any]
     worst_ids: list[NDArray[Any] | None]
     rounds: NDArray[np.intp]
+    retrainings: NDArray[np.intp]
 
     @classmethod
     def blank(cls, people: int, d: int) -> Solution:
@@ -52,4 +53,5 @@ class Solution:
             outcomes=outcomes,
             worst_ids=[None] * people,
             rounds=np.zeros(people, dtype=np.intp),
+            retrainings=np.zeros(people, dtype=np.intp),
         )

@@ -1,0 +1,172 @@
+"""The adversary: the worst deletion of at most k rows it can find, every claim truly retrained.
+
+It tells the truth about any recourse, ours or another method's: it looks for the set of rows whose deletion
+lowers the score at a point most, by an ensemble of searches (:mod:`rocerf.deletion.searches`), retrains to
+convergence, and reports only what that retrained model really says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.deletion.k import number_of_deletions
+from rocerf.deletion.many_models import ManyModels
+from rocerf.deletion.searches import EFFORTS, Effort, Finding, search
+from rocerf.deletion.threads import one_blas_thread, workers
+from rocerf.errors import OptionError
+from rocerf.models.logistic import LogisticModel
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+#: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
+BLOCK_ENTRIES = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """The worst deletion found for one point.
+
+    ``score`` is the retrained model's score there (-inf: no model can be trained), ``theta`` its parameters.
+    ``deleted_ids`` are other people's data.
+    """
+
+    score: float
+    deleted_ids: NDArray[Any]
+    found_by: str
+    retrainings: int
+    theta: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Attacks:
+    """The worst deletions found for P points: arrays over points, and a sequence of :class:`Attack`.
+
+    ``scores`` (P,), ``thetas`` (P, p), ``retrainings`` (P,): models retrained to convergence for each point.
+    """
+
+    scores: Array
+    thetas: Array
+    deleted_ids: tuple[NDArray[Any], ...]
+    found_by: tuple[str, ...]
+    retrainings: NDArray[np.intp]
+    searches: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, place: int) -> Attack:
+        return Attack(
+            float(self.scores[place]),
+            self.deleted_ids[place],
+            self.found_by[place],
+            int(self.retrainings[place]),
+            self.thetas[place],
+        )
+
+    def __iter__(self) -> Iterator[Attack]:
+        return (self[place] for place in range(len(self)))
+
+
+class Adversary:
+    """Searches for the worst deletion of at most k rows at any point.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    k : int or str
+        A number of rows, or a share such as "0.5%".
+    effort : "quick", "normal" or "thorough"
+    seed : int
+        For random starts (thorough) only.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> attack = Adversary(model, k=4).attack(data.test.X[0])
+    >>> bool(np.isclose(attack.score, model.without(attack.deleted_ids).score(data.test.X[:1])[0]))
+    True
+    """
+
+    def __init__(self, model: LogisticModel, k: int | str, *, effort: str | Effort = "normal", seed: int = 0) -> None:
+        if not isinstance(model, LogisticModel):
+            raise OptionError(f"Expected a LogisticModel to attack, got {type(model).__name__}.")
+        self.model = model
+        self.k = number_of_deletions(k, len(model.train))
+        self.seed = seed
+        if isinstance(effort, str) and effort not in EFFORTS:
+            raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
+        self.effort = EFFORTS[effort] if isinstance(effort, str) else effort
+
+    @cached_property
+    def models(self) -> ManyModels:
+        """The batched objective, made at first use."""
+        return ManyModels(self.model)
+
+    def attack(self, points: Any, *, progress: Progress | None = None) -> Any:
+        """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`."""
+        if np.ndim(points) == 1:
+            return self.attack_all(self.model.matrix(np.asarray(points)[None, :]))[0]
+        return self.attack_all(self.model.matrix(points), progress=progress)
+
+    def attack_all(self, X: Array, *, stop_below: Array | None = None, progress: Progress | None = None) -> Attacks:
+        """The worst deletions for P points (P, d).
+
+        A point whose score was brought below its ``stop_below`` (P,) is not attacked further: what is
+        reported for it is a true retraining, but perhaps not the worst.
+        """
+        directions = self.model.score_gradient(X)
+        label = self.model.removable_class(self.k)
+        if label is not None:
+            return self._vanished(label, len(X))
+        size = max(1, min(64, BLOCK_ENTRIES // len(self.model.train), -(-len(X) // workers())))
+        blocks = [slice(start, start + size) for start in range(0, len(X), size)]
+        _ = self.models._pairs, self.models._base  # made once, before the workers share them
+        findings: list[Finding] = []
+
+        def one(block: slice) -> Finding:
+            floor = None if stop_below is None else stop_below[block] + self.model.offset
+            return search(
+                self.models, directions[block], self.k, self.effort, self.seed, first=block.start, stop_below=floor
+            )
+
+        with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
+            for finding in pool.map(one, blocks):
+                findings.append(finding)
+                if progress is not None:
+                    progress(sum(map(len, findings)), len(X))
+        return self._collected(findings)
+
+    def _collected(self, findings: list[Finding]) -> Attacks:
+        ids = self.model.train.ids
+        p = len(self.model.theta)
+        scores = np.concatenate([f.scores for f in findings]) if findings else np.empty(0)
+        return Attacks(
+            scores=scores - self.model.offset,
+            thetas=np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, p)),
+            deleted_ids=tuple(ids[rows] for f in findings for rows in f.sets),
+            found_by=tuple(name for f in findings for name in f.found_by),
+            retrainings=np.concatenate([f.retrainings for f in findings]) if findings else np.empty(0, np.intp),
+            searches=self.effort.searches,
+        )
+
+    def _vanished(self, label: Any, count: int) -> Attacks:
+        train = self.model.train
+        gone = train.ids[train.y == float(label == train.favourable)]
+        return Attacks(
+            scores=np.full(count, -np.inf),
+            thetas=np.full((count, len(self.model.theta)), np.nan),
+            deleted_ids=(gone,) * count,
+            found_by=("a class vanishes",) * count,
+            retrainings=np.zeros(count, np.intp),
+            searches=("a class vanishes",),
+        )

@@ -1,0 +1,245 @@
+"""Many retrained logistic models at once: the same rows, each model without some of them.
+
+All models share passes over the rows: one product gives every model's scores, one gives every
+gradient, and one product with the rows' pairwise columns ``x_j x_l`` gives every Hessian. A pass for M
+models costs a fraction of M single passes.
+
+Signs and factors are those of :mod:`rocerf.models.logistic_objective`; deletion multiplies a row's share
+by ``1 - amount``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
+from rocerf.errors import ModelError
+from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic_objective import ROUNDING, TOLERANCE
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: Newton steps before a stubborn model is handed to the careful single-model method.
+MAX_STEPS = 12
+
+#: Below this many rows leverages are computed anew at every model; above, those at the full model serve.
+EXACT_LEVERAGE_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Deletions:
+    """Which rows M models go without: row numbers (M, w) and the share of each that is deleted (M, w).
+
+    A row number with amount 0 is padding.
+    """
+
+    rows: Rows
+    amounts: Array
+
+    @classmethod
+    def of(cls, sets: list[Rows], width: int) -> Deletions:
+        """Whole deletions of these sets of rows."""
+        rows, amounts = np.zeros((len(sets), width), np.intp), np.zeros((len(sets), width))
+        for place, chosen in enumerate(sets):
+            rows[place, : len(chosen)], amounts[place, : len(chosen)] = np.sort(chosen), 1.0
+        return cls(rows, amounts)
+
+    @classmethod
+    def worst(cls, worst: WorstRows, width: int) -> Deletions:
+        """Whole deletions of the worst rows found for each model."""
+        rows, amounts = np.zeros((len(worst), width), np.intp), np.zeros((len(worst), width))
+        place = np.arange(len(worst.positions)) - worst.starts[worst.owners]
+        rows[worst.owners, place], amounts[worst.owners, place] = worst.positions, 1.0
+        return cls(rows, amounts)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, models: Rows | NDArray[np.bool_] | slice) -> Deletions:
+        return Deletions(self.rows[models], self.amounts[models])
+
+    def set_of(self, model: int) -> Rows:
+        """Row numbers wholly or partly deleted for one model, ascending."""
+        return np.unique(self.rows[model][self.amounts[model] > 0])
+
+    def keys(self) -> list[bytes]:
+        """One key for each model; equal sets have equal keys."""
+        marked = np.where(self.amounts > 0, self.rows, -1)
+        return [row.tobytes() for row in np.sort(marked, axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Gradients (M, p) and Hessians (M, p, p) of M models, and ``sigma(e_i z_i)`` of all rows (M, n)."""
+
+    gradients: Array
+    hessians: Array
+    pulls: Array
+
+
+class ManyModels:
+    """The objective of a fitted model, evaluated for many deletions at once."""
+
+    def __init__(self, model: LogisticModel) -> None:
+        self.model = model
+        objective = model.objective
+        self.X = model.design(model.train.X)
+        self.sign = 1.0 - 2.0 * model.train.y
+        self.weights = np.ones(len(self.X)) if objective.weights is None else objective.weights
+        self.penalised = objective.penalised
+        self.theta = model.theta
+        self.hessian = model.curvature().hessian
+
+    @cached_property
+    def _pairs(self) -> tuple[Array, Rows, Rows]:
+        """Products of column pairs (n, p(p+1)/2), so that every Hessian is one row of a matrix product."""
+        first, second = np.triu_indices(self.X.shape[1])
+        return self.X[:, first] * self.X[:, second], first, second
+
+    @cached_property
+    def _base(self) -> tuple[Array, Array, Array]:
+        """Pull and row gradient weights of the full model (n,), and ``x_i'H^-1 x_i`` (n,)."""
+        pull = _sigmoid(self.sign * (self.X @ self.theta))
+        whitened = self.model.curvature().whiten(self.X)
+        return pull, self.weights * self.sign * pull, np.einsum("ij,ij->i", whitened, whitened)
+
+    def _strength(self, deletions: Deletions) -> Array:
+        """``lam`` of each model, shape (M, 1)."""
+        penalty = self.model.penalty
+        remaining = len(self.X) - deletions.amounts.sum(axis=1)
+        return np.asarray(penalty.per_model + penalty.per_row * remaining)[:, None]
+
+    def first_guess(self, deletions: Deletions) -> Array:
+        """One Newton step for each deletion from the full model, without touching the other rows; (M, p)."""
+        pull, residual, _ = self._base
+        penalty = self.model.penalty.per_row
+        XS = self.X[deletions.rows]
+        amounts = deletions.amounts
+        gradients = ((amounts * residual[deletions.rows])[:, None, :] @ XS)[:, 0, :]
+        count = amounts.sum(axis=1)
+        gradients += penalty * count[:, None] * self.penalised * self.theta
+        slope = amounts * (self.weights * pull * (1.0 - pull))[deletions.rows]
+        hessians = self.hessian - (XS * slope[:, :, None]).transpose(0, 2, 1) @ XS
+        hessians -= penalty * count[:, None, None] * np.diag(self.penalised)
+        return self.theta + _solve(hessians, gradients)
+
+    def look(self, thetas: Array, deletions: Deletions, hessians: Array | None = None) -> Look:
+        """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are."""
+        pulls = thetas @ self.X.T
+        pulls *= self.sign
+        pulls = _sigmoid(pulls, out=pulls)
+        residual = pulls * (self.weights * self.sign)
+        XS = self.X[deletions.rows]
+        deleted = deletions.amounts * np.take_along_axis(residual, deletions.rows, axis=1)
+        lam = self._strength(deletions) * self.penalised
+        gradients = residual @ self.X + lam * thetas - (deleted[:, None, :] @ XS)[:, 0, :]
+        if hessians is None:
+            slopes = residual
+            np.multiply(pulls, self.weights, out=slopes)
+            slopes -= slopes * pulls  # w q (1 - q)
+            pairs, first, second = self._pairs
+            packed = slopes @ pairs
+            hessians = np.empty((len(thetas), self.X.shape[1], self.X.shape[1]))
+            hessians[:, first, second] = packed
+            hessians[:, second, first] = packed
+            gone = deletions.amounts * np.take_along_axis(slopes, deletions.rows, axis=1)
+            hessians -= (XS * gone[:, :, None]).transpose(0, 2, 1) @ XS
+            diagonal = np.arange(self.X.shape[1])
+            hessians[:, diagonal, diagonal] += lam
+        return Look(gradients, hessians, pulls)
+
+    def converge(self, thetas: Array, deletions: Deletions) -> Array:
+        """Newton from these parameters to the tolerance of exact retraining, for every model; (M, p).
+
+        Where Newton without step control does not get there, the single-model method with step control does. A model
+        without an optimum (a class is gone) comes back as NaN.
+        """
+        thetas = thetas.copy()
+        open_ = np.arange(len(thetas))
+        previous = np.full(len(thetas), np.inf)
+        hessians: Array | None = None
+        for step in range(MAX_STEPS):
+            look = self.look(thetas[open_], deletions[open_], hessians)
+            move = _solve(look.hessians, look.gradients)
+            decrement = np.sqrt(np.maximum(np.einsum("ij,ij->i", move, look.gradients), 0.0))
+            thetas[open_] -= move
+            settled = decrement <= TOLERANCE
+            settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
+            previous[open_] = np.where(np.isfinite(decrement), decrement, np.inf)
+            open_ = open_[~settled]
+            if not len(open_):
+                return thetas
+            # Near the optimum the Hessian no longer changes: two fresh ones, then keep it.
+            hessians = look.hessians[~settled] if step in (1, 2, 4, 5) else None
+        for place in open_:
+            thetas[place] = self._carefully(deletions.set_of(int(place)))
+        return thetas
+
+    def _carefully(self, rows: Rows) -> Array:
+        try:
+            return self.model.without(self.model.train.ids[rows]).theta
+        except ModelError:
+            return np.full_like(self.theta, np.nan)
+
+    def harms(self, look: Look, thetas: Array, deletions: Deletions, directions: Array, *, leverage: bool) -> Array:
+        """How each row's deletion changes the score in its model's direction, to first order; (M, n).
+
+        With ``leverage`` the one-row formula that is exact for a quadratic loss: a row still in is divided by
+        1 - leverage, a row already out (harm: what keeping it out does) by 1 + leverage.
+        """
+        solved = _solve(look.hessians, directions)
+        harms = solved @ self.X.T
+        harms *= look.pulls
+        harms *= self.weights * self.sign
+        if self.model.penalty.per_row:
+            harms += (self.model.penalty.per_row * (self.penalised * thetas * solved).sum(axis=1))[:, None]
+        if leverage:
+            levers = look.pulls * (1.0 - look.pulls) * (self.weights * self._lengths(look.hessians))
+            denominators = 1.0 - np.minimum(levers, 0.999)
+            out = np.take_along_axis(levers, deletions.rows, axis=1)
+            held = np.where(deletions.amounts > 0, 1.0 + out, np.take_along_axis(denominators, deletions.rows, axis=1))
+            np.put_along_axis(denominators, deletions.rows, held, axis=1)
+            harms /= denominators
+        return harms
+
+    def _lengths(self, hessians: Array) -> Array:
+        """``x_i'H^-1 x_i`` for every row: of each model (M, n), or of the full one (n,) where there are many rows."""
+        if len(self.X) > EXACT_LEVERAGE_ROWS:
+            return self._base[2]
+        pairs, first, second = self._pairs
+        inverse = np.linalg.inv(hessians)
+        packed = inverse[:, first, second] * np.where(first == second, 1.0, 2.0)
+        return np.maximum(packed @ pairs.T, 0.0)
+
+    def worst_of(self, harms: Array, k: int, width: int) -> Deletions:
+        """The at most k most harmful rows of each model."""
+        return Deletions.worst(k_smallest_columns(harms, k), width)
+
+
+def _sigmoid(values: Array, out: Array | None = None) -> Array:
+    """``1 / (1 + exp(-v))``; NumPy's exp is several times faster than SciPy's expit on large arrays."""
+    with np.errstate(over="ignore"):
+        result = np.negative(values, out=out)
+        np.exp(result, out=result)
+    result += 1.0
+    return np.reciprocal(result, out=result)
+
+
+def _solve(hessians: Array, vectors: Array) -> Array:
+    """``H^-1 v`` for each of M; NaN where H is singular."""
+    try:
+        return np.asarray(np.linalg.solve(hessians, vectors[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        return np.stack([_solve_one(h, v) for h, v in zip(hessians, vectors, strict=True)])
+
+
+def _solve_one(hessian: Array, vector: Array) -> Array:
+    try:
+        return np.asarray(np.linalg.solve(hessian, vector))
+    except np.linalg.LinAlgError:
+        return np.full_like(vector, np.nan)

@@ -1,0 +1,312 @@
+"""The searches behind the adversary, each over a block of points at once.
+
+All of them move between sets of rows by *re-linearising*: retrain without the present set, score every row at
+that model (rows in the set by what keeping them out does), take the k most harmful, repeat. They differ in
+where they start and how they walk:
+
+* ``relinearise``: from the leverage-corrected first-order set of the full model;
+* ``greedy``: the set grows in blocks, with retraining between blocks;
+* ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
+* ``random``: from first-order sets with noise on the harms (seeded);
+* ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
+* ``brute force``: all sets, where they are few.
+
+On the way models are retrained approximately, enough to choose; whatever is reported has been retrained to
+convergence.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.deletion.many_models import Deletions, Look, ManyModels
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: Exchanges retrained at a time.
+SWAP_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look. ``swaps`` is the number of swap rounds, each trying ``swap_width``^2 exchanges a point."""
+
+    name: str
+    searches: tuple[str, ...]
+    rounds: int = 8
+    random_starts: int = 0
+    relaxation_steps: int = 10
+    swaps: int = 0
+    swap_width: int = 4
+    brute_force: int = 0
+
+
+EFFORTS = {
+    "quick": Effort("quick", ("relinearise",), rounds=4),
+    "normal": Effort("normal", ("relinearise", "greedy", "swap"), rounds=8, swaps=2, swap_width=2, brute_force=500),
+    "thorough": Effort(
+        "thorough",
+        ("relinearise", "greedy", "relaxation", "random", "swap", "brute force"),
+        rounds=12,
+        random_starts=3,
+        relaxation_steps=12,
+        swaps=6,
+        swap_width=5,
+        brute_force=20_000,
+    ),
+}
+
+
+@dataclass(eq=False)
+class Finding:
+    """The best set so far for each point of a block; scores are ``x~'theta``, without the model's offset."""
+
+    scores: Array
+    thetas: Array
+    sets: list[Rows]
+    found_by: list[str]
+    retrainings: Rows
+    seen: list[set[bytes]] = field(default_factory=list)
+
+    @classmethod
+    def nothing_deleted(cls, models: ManyModels, directions: Array) -> Finding:
+        """Before any search: the model as it is."""
+        count = len(directions)
+        return cls(
+            scores=directions @ models.theta,
+            thetas=np.tile(models.theta, (count, 1)),
+            sets=[np.empty(0, np.intp)] * count,
+            found_by=["nothing deleted"] * count,
+            retrainings=np.zeros(count, np.intp),
+            seen=[set() for _ in range(count)],
+        )
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def unseen(self, points: Rows, keys: list[bytes]) -> Rows:
+        """Places of the sets that were not yet retrained for their point; they count as seen from now on."""
+        news = []
+        for place, (point, key) in enumerate(zip(points, keys, strict=True)):
+            if key not in self.seen[point]:
+                self.seen[point].add(key)
+                news.append(place)
+        return np.array(news, np.intp)
+
+    def consider(self, points: Rows, thetas: Array, deletions: Deletions, directions: Array, name: str) -> None:
+        """Take over converged models (one for each of these points; points may repeat) that are worse."""
+        scores = np.einsum("ij,ij->i", directions[points], thetas)
+        np.add.at(self.retrainings, points, 1)
+        for place, (point, score) in enumerate(zip(points, scores, strict=True)):
+            if score < self.scores[point] - 1e-13:  # never true of NaN
+                self.scores[point], self.thetas[point] = score, thetas[place]
+                self.sets[point], self.found_by[point] = deletions.set_of(place), name
+
+
+def search(
+    models: ManyModels,
+    directions: Array,
+    k: int,
+    effort: Effort,
+    seed: int,
+    *,
+    first: int = 0,
+    stop_below: Array | None = None,
+) -> Finding:
+    """Run the effort's searches for a block of points with these score gradients (M, p).
+
+    ``first`` is the number of the block's first point, so that random starts depend on (seed, point) alone.
+    A point whose score fell below its ``stop_below`` (M,) is refuted and not searched further.
+    """
+    finding = Finding.nothing_deleted(models, directions)
+    if k == 0 or not len(directions):
+        return finding
+    n = len(models.X)
+    if effort.brute_force and sum(comb(n, size) for size in range(1, k + 1)) <= effort.brute_force:
+        _brute_force(models, directions, k, finding)
+        return finding
+    base = _harms_of_full_model(models, directions)
+    floor = np.full(len(directions), -np.inf) if stop_below is None else stop_below
+    for name, start, sizes in _starts(models, directions, base, k, effort, seed, first):
+        points = np.flatnonzero(finding.scores >= floor)
+        if not len(points):
+            return finding
+        _walk(models, directions, points, start(points), sizes, finding, name)
+    points = np.flatnonzero(finding.scores >= floor)
+    for _ in range(effort.swaps):
+        points = _swap(models, directions, points, k, effort.swap_width, finding)
+        points = points[finding.scores[points] >= floor[points]]
+        if not len(points):
+            break
+    return finding
+
+
+def _harms_of_full_model(models: ManyModels, directions: Array) -> Array:
+    none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
+    thetas = np.tile(models.theta, (len(directions), 1))
+    look = models.look(thetas, none, np.broadcast_to(models.hessian, (len(directions), *models.hessian.shape)))
+    return models.harms(look, thetas, none, directions, leverage=True)
+
+
+def _starts(
+    models: ManyModels, directions: Array, base: Array, k: int, effort: Effort, seed: int, first: int
+) -> Iterator[tuple[str, Callable[[Rows], Deletions], list[int]]]:
+    """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
+    steady = [k] * effort.rounds
+    if "relinearise" in effort.searches:
+        yield "relinearise", lambda points: models.worst_of(base[points], k, k), steady
+    if "greedy" in effort.searches and k > 1:
+        blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
+        yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
+    if "relaxation" in effort.searches:
+        steps = effort.relaxation_steps
+        yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
+    for number in range(effort.random_starts if "random" in effort.searches else 0):
+
+        def noisy(points: Rows, number: int = number) -> Deletions:
+            draws = [
+                np.random.default_rng([seed, number, first + point]).normal(size=base.shape[1]) for point in points
+            ]
+            return models.worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
+
+        yield "random", noisy, steady
+
+
+def _walk(
+    models: ManyModels,
+    directions: Array,
+    points: Rows,
+    deletions: Deletions,
+    sizes: list[int],
+    finding: Finding,
+    name: str,
+) -> None:
+    """Re-linearise from a start for these points; converge the lowest set met for each and report it."""
+    count, k = len(points), deletions.rows.shape[1]
+    toward = directions[points]
+    guess = models.first_guess(deletions)
+    thetas = guess.copy()
+    best_scores = np.full(count, np.inf)
+    best_thetas, best_rows, best_amounts = thetas.copy(), deletions.rows.copy(), deletions.amounts.copy()
+    met: list[set[bytes]] = [set() for _ in range(count)]
+    open_ = np.arange(count)
+    for size in sizes:
+        mine = deletions[open_]
+        look = models.look(thetas[open_], mine)
+        retrained = thetas[open_] - _newton_step(look)
+        scores = np.einsum("ij,ij->i", toward[open_], retrained)
+        lower = scores < best_scores[open_] - 1e-12
+        won = open_[lower]
+        best_scores[won], best_thetas[won] = scores[lower], retrained[lower]
+        best_rows[won], best_amounts[won] = mine.rows[lower], mine.amounts[lower]
+        harms = models.harms(look, thetas[open_], mine, toward[open_], leverage=True)
+        new = models.worst_of(harms, size, k)
+        new_guess = models.first_guess(new)
+        # The difference of two first guesses carries the retrained model over to the new set.
+        moved = retrained + new_guess - guess[open_]
+        keys = new.keys()
+        fresh = np.array([key not in met[place] for key, place in zip(keys, open_, strict=True)])
+        for key, place in zip(keys, open_, strict=True):
+            met[place].add(key)
+        fresh &= np.isfinite(moved).all(axis=1)
+        guess[open_], thetas[open_] = new_guess, moved
+        deletions.rows[open_], deletions.amounts[open_] = new.rows, new.amounts
+        open_ = open_[fresh]
+        if not len(open_):
+            break
+    best = Deletions(best_rows, best_amounts)
+    news = finding.unseen(points, best.keys())
+    if len(news):
+        finding.consider(points[news], models.converge(best_thetas[news], best[news]), best[news], directions, name)
+
+
+def _newton_step(look: Look) -> Array:
+    try:
+        return np.asarray(np.linalg.solve(look.hessians, look.gradients[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        return np.zeros_like(look.gradients)
+
+
+def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, steps: int) -> Deletions:
+    """Frank and Wolfe on the score of the model with row weights ``1 - amount``, rounded to k whole rows."""
+    count = len(directions)
+    rows, amounts = np.zeros((count, k * steps), np.intp), np.zeros((count, k * steps))
+    vertex = models.worst_of(base, k, k)
+    thetas = np.tile(models.theta, (count, 1))
+    for step in range(steps):
+        rate = 2.0 / (step + 2.0)
+        amounts *= 1.0 - rate
+        own = slice(step * k, (step + 1) * k)
+        rows[:, own], amounts[:, own] = vertex.rows, rate * vertex.amounts
+        present = Deletions(rows[:, : (step + 1) * k], amounts[:, : (step + 1) * k])
+        if step == steps - 1:
+            break
+        look = models.look(thetas, present)
+        thetas = thetas - _newton_step(look)
+        look = models.look(thetas, present, look.hessians)
+        vertex = models.worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
+    sets = []
+    for point in range(count):
+        total = np.bincount(rows[point], amounts[point])
+        heaviest = np.argsort(-total, kind="stable")[:k]
+        sets.append(heaviest[total[heaviest] > 0])
+    return Deletions.of(sets, k)
+
+
+def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: int, finding: Finding) -> Rows:
+    """Try exchanges of the least harmful rows of each set for the most harmful outside; the points it helped."""
+    if not len(points):
+        return points
+    present = Deletions.of([finding.sets[point] for point in points], k)
+    look = models.look(finding.thetas[points], present)
+    harms = models.harms(look, finding.thetas[points], present, directions[points], leverage=True)
+    few_rows = len(models.X) * k <= 400  # small problems: every exchange
+    places, sets = [], []
+    for place, point in enumerate(points):
+        chosen = finding.sets[point]
+        outside = np.setdiff1d(np.arange(len(models.X)), chosen) if few_rows else _tempting(harms[place], chosen, width)
+        leaving = chosen if few_rows else chosen[np.argsort(-harms[place, chosen], kind="stable")[:width]]
+        options = [np.setdiff1d(chosen, [row]) for row in leaving] + ([chosen] if len(chosen) < k else [])
+        candidates = [np.append(rest, row) for rest in options for row in outside]
+        if candidates:
+            keys = Deletions.of(candidates, k).keys()
+            for news in finding.unseen(np.full(len(candidates), point), keys):
+                places.append(place)
+                sets.append(candidates[news])
+    before = finding.scores[points].copy()
+    where = np.array(places, np.intp)
+    for start in range(0, len(sets), SWAP_BATCH):
+        part = slice(start, start + SWAP_BATCH)
+        deletions, own = Deletions.of(sets[part], k), where[part]
+        guess = finding.thetas[points[own]] + models.first_guess(deletions) - models.first_guess(present[own])
+        finding.consider(points[own], models.converge(guess, deletions), deletions, directions, "swap")
+    return points[finding.scores[points] < before - 1e-12]
+
+
+def _tempting(harms: Array, chosen: Rows, width: int) -> Rows:
+    """The most harmful rows outside the set."""
+    count = min(len(harms), width + len(chosen))
+    candidates = np.argpartition(harms, count - 1)[:count] if count < len(harms) else np.arange(len(harms))
+    candidates = candidates[np.argsort(harms[candidates], kind="stable")]
+    return candidates[~np.isin(candidates, chosen)][:width]
+
+
+def _brute_force(models: ManyModels, directions: Array, k: int, finding: Finding) -> None:
+    """Retrain after every deletion of at most k rows; the models serve all points of the block."""
+    n = len(models.X)
+    every = itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in range(1, k + 1))
+    everyone = np.arange(len(directions))
+    while batch := list(itertools.islice(every, 512)):
+        deletions = Deletions.of([np.array(chosen, np.intp) for chosen in batch], k)
+        thetas = models.converge(models.first_guess(deletions), deletions)
+        scores = directions @ thetas.T
+        lowest = np.where(np.isfinite(scores), scores, np.inf).argmin(axis=1)
+        finding.consider(everyone, thetas[lowest], deletions[lowest], directions, "brute force")
+        finding.retrainings[everyone] += len(batch) - 1

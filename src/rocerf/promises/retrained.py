@@ -1,0 +1,158 @@
+"""The promise of true retraining: it survives the strongest deletion that the adversary can find.
+
+Each truly retrained model ``theta_S`` is one exact cut ``theta_S'x~ >= delta``, **the same for every person**: which
+points survive S does not depend on who asks. So there is one growing pool of cuts for each (model, k). A point is first
+held against the pool, which costs one small product; only where the pool has nothing against it does the
+adversary search, and what it finds joins the pool.
+
+A search may miss a set that is worse by a hair. Cuts therefore aim a little deeper than found: by ``slack`` times the
+drop, ``theta_S + slack (theta_S - theta)``, still linear. The margin reported is the true one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.deletion.adversary import Adversary, Attacks
+from rocerf.errors import OptionError
+from rocerf.models.logistic import LogisticModel
+from rocerf.promises.plain import Plain, models_in_force
+from rocerf.promises.promise import Reading, Wording, vanishing_class
+
+Array = NDArray[np.float64]
+
+#: Share of the drop by which cuts aim deeper than the deletion found.
+SLACK = 0.01
+
+
+@dataclass(eq=False)
+class Pool:
+    """Retrained models found so far: parameters (m, p) and the ids of the rows each went without."""
+
+    thetas: Array
+    deleted_ids: list[NDArray[Any]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.thetas)
+
+    def add(self, attacks: Attacks, which: NDArray[np.intp]) -> None:
+        """Take over the models of these attacks."""
+        self.thetas = np.concatenate([self.thetas, attacks.thetas[which]])
+        self.deleted_ids.extend(attacks.deleted_ids[place] for place in which)
+
+
+class Retrained:
+    """Survives every deletion of at most k rows that was tried, each one truly retrained.
+
+    Parameters
+    ----------
+    effort : "quick", "normal" or "thorough"
+        How hard the adversary looks before a point counts as surviving.
+    slack : float
+        Share of the drop by which cuts aim deeper than found.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> promise = Retrained(model, k=4)
+    >>> reading = promise.read(data.test.X[:2])
+    >>> bool((reading.values <= model.score(data.test.X[:2])).all()), len(promise.pool) > 0
+    (True, True)
+    """
+
+    wording = Wording(
+        "retrained",
+        "survived the strongest deletion of at most {k} training {rows} that our search could find, with the model "
+        "truly retrained after each deletion tried; this is tested, not proven",
+    )
+    concave = True
+    learns = True
+
+    def __init__(
+        self, model: LogisticModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
+    ) -> None:
+        if not 0 <= slack < 1:
+            raise OptionError(f"Expected slack to be a share of the drop from 0 up to 1, got {slack}.")
+        self.model = model
+        self.k = k
+        self.slack = slack
+        self.effort = effort
+        self.adversary = Adversary(model, k, effort=effort, seed=seed)
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The shared pool, empty at first."""
+        return Pool(np.empty((0, len(self.model.theta))))
+
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """The searches that a surviving point withstood."""
+        return self.adversary.effort.searches
+
+    def known_cuts(self) -> tuple[Array, Array]:
+        """The model in force: deleting nothing is one of the deletions."""
+        return Plain(self.model).known_cuts()
+
+    def read(self, X: Array, target: float = -np.inf) -> Reading:
+        """The lowest retrained score known or found at each point, and the cut of that model."""
+        directions = self.model.score_gradient(X)
+        today = directions @ self.model.theta
+        # (1 + slack) score - slack today < target  <=>  score < floor
+        floor = (target + self.model.offset + self.slack * today) / (1.0 + self.slack)
+        lowest, which = self._against_pool(directions)
+        asking = np.flatnonzero(lowest >= floor)
+        retrainings = np.zeros(len(X), np.intp)
+        if len(asking):
+            stop = floor[asking] - self.model.offset
+            attacks = self.adversary.attack_all(X[asking], stop_below=stop)
+            retrainings[asking] = attacks.retrainings
+            self._learn(attacks, asking, lowest, which)
+        return self._reading(X, today, lowest, which, retrainings)
+
+    def _against_pool(self, directions: Array) -> tuple[Array, NDArray[np.intp]]:
+        """Lowest score ``x~'theta_S`` over the pool (P,), and which model gives it; nothing known is infinity."""
+        if not len(self.pool):
+            return np.full(len(directions), np.inf), np.full(len(directions), -1)
+        scores = directions @ self.pool.thetas.T
+        which = scores.argmin(axis=1)
+        return scores[np.arange(len(scores)), which], which
+
+    def _learn(self, attacks: Attacks, asking: NDArray[np.intp], lowest: Array, which: NDArray[np.intp]) -> None:
+        found = attacks.scores + self.model.offset
+        better = np.flatnonzero(found < lowest[asking])
+        lowest[asking[better]] = found[better]
+        which[asking[better]] = len(self.pool) + np.arange(len(better))
+        self.pool.add(attacks, better)
+
+    def _reading(
+        self, X: Array, today: Array, lowest: Array, which: NDArray[np.intp], retrainings: NDArray[np.intp]
+    ) -> Reading:
+        thetas = np.where((which >= 0)[:, None], self.pool.thetas[which] if len(self.pool) else 0.0, self.model.theta)
+        lowest = np.minimum(lowest, today)
+        thetas = thetas + self.slack * (thetas - self.model.theta)
+        slopes, constants = self.model.halfspaces(thetas)
+        values = np.einsum("ij,ij->i", slopes, X) + constants
+        margins = lowest - self.model.offset
+        if len(models_in_force(self.model)) > 1:
+            plain = Plain(self.model).read(X)
+            lower = plain.values < values
+            values, slopes = np.where(lower, plain.values, values), np.where(lower[:, None], plain.slopes, slopes)
+            margins = np.minimum(margins, plain.values)
+        none = self.model.train.ids[:0]
+        ids = self.pool.deleted_ids
+
+        def worst_ids(point: int) -> NDArray[Any]:
+            return ids[which[point]] if which[point] >= 0 else none
+
+        return Reading(values, slopes, worst_ids, margins, retrainings)
+
+    def impossible(self) -> str | None:
+        """If k deletions can remove a whole class, retraining may have no optimum at all."""
+        return vanishing_class(self.model, self.k)

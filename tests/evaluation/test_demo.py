@@ -1,0 +1,170 @@
+"""The demonstration: sane figures, a page that says what is promised, and nobody's row in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import xml.etree.ElementTree as ET
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import rocerf
+from rocerf import TrainingSet
+from rocerf.data.schema import Direction, Kind
+from rocerf.evaluation.demo import FRACTIONS, Demo, amounts_only, run_demo
+from rocerf.evaluation.plots import draw_costs, draw_validity
+from rocerf.evaluation.report import demo_report, write_demo_report
+
+SECRET = "TRAINROW"
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return run_demo(trials=3)
+
+
+def test_the_figures_are_sane(demo: Demo) -> None:
+    assert (demo.denied, demo.applicants, demo.trials, demo.seed) == (45, 200, 3, 0)
+    assert 0.7 < demo.accuracy < 0.85
+    assert [method.key for method in demo.methods] == ["plain", "first_order_0.5%", "first_order_2%"]
+    assert [method.recourses.settings.k for method in demo.methods] == [0, 4, 16]
+    costs = np.array([method.recourses.costs for method in demo.methods])
+    assert np.isfinite(costs).all()  # everybody is answered where everything may change
+    assert (costs[0] < costs[1]).all()
+    assert (costs[1] < costs[2]).all()
+    for method in demo.methods:
+        assert method.mean_cost == pytest.approx(method.recourses.costs.mean())
+        assert [v.fraction for v in method.validity] == list(FRACTIONS)
+        assert [len(v.by_trial) for v in method.validity] == [1, 3, 3, 3, 3, 3]
+        assert method.validity[0].mean == 1.0
+    plain, robust, _ = demo.methods
+    assert 0.2 < np.mean([v.mean for v in plain.validity[1:]]) < 0.8
+    assert min(v.mean for v in robust.validity) >= 0.99
+
+
+def test_the_example_is_one_person_under_two_methods(demo: Demo) -> None:
+    example = demo.example
+    assert 1 <= example.number <= demo.denied
+    assert 0 < example.answered < demo.denied
+    np.testing.assert_array_equal(example.plain.person, example.robust.person)
+    assert example.plain.cost < example.robust.cost
+    for recourse in (example.plain, example.robust):
+        assert recourse.answered
+        for change in recourse.changes:
+            assert demo.dataset.schema[change.feature].kind is Kind.NUMERIC
+            assert change.unit == demo.dataset.schema[change.feature].unit
+
+
+def test_amounts_only_fixes_every_category(demo: Demo) -> None:
+    fixed = [f.direction is Direction.FIXED for f in amounts_only(demo.dataset.schema) if f.kind is Kind.INDICATOR]
+    assert len(fixed) > 40
+    assert all(fixed)
+
+
+def test_the_dictionary_is_json(demo: Demo) -> None:
+    document = demo.to_dict()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["data_checksum"] == demo.dataset.train.checksum
+    for method, shown in zip(demo.methods, document["methods"], strict=True):
+        assert shown["mean_cost"] == method.mean_cost
+        assert shown["answered"] == 45
+        assert [float(fraction) for fraction in shown["validity"]] == list(FRACTIONS)
+        assert shown["validity"]["0.02"] == [method.validity[3].mean, method.validity[3].standard_error]
+
+
+def test_the_seed_decides_the_deletions(demo: Demo) -> None:
+    assert run_demo(trials=3).to_dict() == demo.to_dict()
+    other = run_demo(trials=3, seed=1).to_dict()
+    assert other["methods"][0]["validity"] != demo.to_dict()["methods"][0]["validity"]
+    assert other["methods"][0]["mean_cost"] == demo.methods[0].mean_cost
+
+
+def test_progress_ends_where_it_said() -> None:
+    calls: list[tuple[str, int, int]] = []
+    run_demo(trials=2, progress=lambda *call: calls.append(call))
+    assert calls == [("retraining", done, 11) for done in range(1, 12)]
+
+
+# --- the page ---------------------------------------------------------------------------------------
+
+
+def words_of(page: str) -> str:
+    """The page's text without tags, drawings and styles, white space made even."""
+    page = re.sub(r"<(svg|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", "", page).split())
+
+
+def test_the_report_says_exactly_what_is_promised(demo: Demo) -> None:
+    sentence = demo.methods[1].recourses.settings.sentence
+    assert sentence.startswith(
+        "meets the paper's first-order constraint, with margin 0, for every deletion of at most 4"
+    )
+    text = words_of(demo_report(demo))
+    assert f"A recourse of ROCERF with k = 4 {escape(sentence)}." in text
+    assert escape("not a proof, and the worst deletions can break it") in text
+
+
+def test_the_report_shows_the_figures(demo: Demo) -> None:
+    page = demo_report(demo)
+    for method in demo.methods:
+        row = re.search(rf"<tr><td>{escape(method.name)}</td>(.*?)</tr>", page)
+        assert row is not None
+        cells = re.findall(r"<td>(.*?)</td>", row[1])
+        assert cells[:2] == [str(method.recourses.settings.k), f"{method.mean_cost:.2f}"]
+        assert cells[2:] == [str(validity) for validity in method.validity[1:]]
+    text = words_of(page)
+    assert "800 past credits refuses 45 of 200 new applicants" in text
+    assert f"refused applicant number {demo.example.number}" in text
+    for change in demo.example.robust.changes:
+        assert escape(change.label) in text
+    assert demo.dataset.train.checksum[:16] in text
+
+
+def test_the_report_is_written_where_it_was_asked_for(demo: Demo, tmp_path: Path) -> None:
+    path = write_demo_report(demo, tmp_path / "new" / "demo.html")
+    assert path.read_text("utf-8") == demo_report(demo)
+
+
+def test_no_training_row_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ids that cannot be mistaken for anything else."""
+    data = rocerf.load_dataset("german")
+    ids = [f"{SECRET}-{i}" for i in range(len(data.train))]
+    marked = dataclasses.replace(data, train=TrainingSet(data.train.frame(), data.train.y.astype(int), ids))
+
+    def load(name: str) -> Any:
+        assert name == "german"
+        return marked
+
+    monkeypatch.setattr("rocerf.evaluation.demo.load_dataset", load)
+    found = run_demo(trials=3)
+    assert found.to_dict() == demo.to_dict()
+    assert SECRET in str(found.methods[1].recourses[0].worst_ids)  # they are known inside
+    assert SECRET not in demo_report(found)
+    assert SECRET not in json.dumps(found.to_dict())
+
+
+# --- the figures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", [draw_validity, draw_costs])
+def test_the_same_figure_is_the_same_text(demo: Demo, draw: Any) -> None:
+    before = dict(mpl.rcParams)
+    first, again = draw(demo.methods), draw(demo.methods)
+    assert first == again
+    assert dict(mpl.rcParams) == before  # our style stays inside
+    assert first.startswith("<svg")
+    root = ET.fromstring(first)
+    shown = " ".join("".join(element.itertext()) for element in root.iter() if element.tag.endswith("text"))
+    for method in demo.methods:
+        assert method.name in shown
+    assert first != draw(demo.methods[:2])
+
+
+def test_the_same_demonstration_is_the_same_page(demo: Demo) -> None:
+    assert demo_report(demo) == demo_report(run_demo(trials=3))
