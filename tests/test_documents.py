@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted(p for p in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if "```python" in p.read_text("utf-8"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -141,9 +141,7 @@ def test_bad_options(model: LogisticModel, points: np.ndarray, change: dict[str,
 
 
 def test_bad_points(model: LogisticModel, points: np.ndarray) -> None:
-    with pytest.raises(
-        DataError, match="at least one answered point for 'points', got none; check the recourses' stat"
-    ):
+    with pytest.raises(DataError, match="at least one answered point for 'points', got none; check the recourses'"):
         average_validity(model, np.full((3, 3), np.nan), 0.1)
     with pytest.raises(DataError, match="at least one answered point for 'mine'"):
         validity_curves(model, {"mine": np.empty((0, 3))}, [0.1])

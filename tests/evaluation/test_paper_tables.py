@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from shared_data import SHARED, needs_shared
 
 import rocerf
 from rocerf.baselines import Scfe
 from rocerf.evaluation import validity_curves
+from shared_data import SHARED, needs_shared
 
 
 def check(name: str, path: object, denied: int, cost: float, trials: int) -> None:

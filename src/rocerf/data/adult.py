@@ -83,6 +83,19 @@ def _raw_rows() -> Iterator[list[str]]:
                 yield line.split(", ")
 
 
+def raw_table() -> pd.DataFrame:
+    """The complete rows of both UCI files with all 14 attributes and the label, as text; the index is the row number.
+
+    >>> raw_table()["native-country"].nunique()
+    41
+    """
+    import pandas as pd
+
+    rows = list(_raw_rows())
+    complete = [number for number, row in enumerate(rows) if "?" not in row]
+    return pd.DataFrame([rows[number] for number in complete], columns=list(_ATTRIBUTES), index=complete, dtype=str)
+
+
 def uci_table() -> pd.DataFrame:
     """The complete rows of both UCI files in the 13 columns and the label (1 for above 50K).
 
@@ -93,10 +106,8 @@ def uci_table() -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = list(_raw_rows())
-    complete = np.array(["?" not in row for row in rows])
-    kept = zip(*(row for row in rows if "?" not in row), strict=True)
-    raw = {name: np.array(values) for name, values in zip(_ATTRIBUTES, kept, strict=True)}
+    attributes = raw_table()
+    raw = {name: attributes[name].to_numpy(dtype=np.str_) for name in attributes.columns}
     answers = {
         "sex_Male": raw["sex"] == "Male",
         "workclass_Private": raw["workclass"] == "Private",
@@ -112,7 +123,7 @@ def uci_table() -> pd.DataFrame:
         name: (answers[name] if name in answers else raw[name]).astype(np.int64)
         for name in (*(feature.name for feature in _FEATURES), LABEL)
     }
-    return pd.DataFrame(columns, index=np.flatnonzero(complete))
+    return pd.DataFrame(columns, index=attributes.index)
 
 
 def adult_rows() -> tuple[TrainingSet, TrainingSet]:

@@ -130,7 +130,7 @@ class Adversary:
             return self._vanished(label, len(X))
         size = max(1, min(64, BLOCK_ENTRIES // len(self.model.train), -(-len(X) // workers())))
         blocks = [slice(start, start + size) for start in range(0, len(X), size)]
-        _ = self.models._pairs, self.models._base  # made once, before the workers share them
+        self.models.prepare()
         findings: list[Finding] = []
 
         def one(block: slice) -> Finding:

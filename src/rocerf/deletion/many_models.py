@@ -27,6 +27,9 @@ Rows = NDArray[np.intp]
 #: Newton steps before a stubborn model is handed to the careful single-model method.
 MAX_STEPS = 12
 
+#: Products of column pairs are kept in memory up to this size; beyond, they are made chunk by chunk.
+PAIRS_BYTES = 2**28
+
 #: Below this many rows leverages are computed anew at every model; above, those at the full model serve.
 EXACT_LEVERAGE_ROWS = 4096
 
@@ -96,10 +99,30 @@ class ManyModels:
         self.hessian = model.curvature().hessian
 
     @cached_property
-    def _pairs(self) -> tuple[Array, Rows, Rows]:
-        """Products of column pairs (n, p(p+1)/2), so that every Hessian is one row of a matrix product."""
+    def _pairs(self) -> tuple[Rows, Rows, Array | None]:
+        """Pairs of columns (j, l), and their products for all rows (n, p(p+1)/2) where memory allows.
+
+        With them every Hessian is one row of a matrix product.
+        """
         first, second = np.triu_indices(self.X.shape[1])
-        return self.X[:, first] * self.X[:, second], first, second
+        fits = len(self.X) * len(first) * 8 <= PAIRS_BYTES
+        return first, second, self.X[:, first] * self.X[:, second] if fits else None
+
+    def prepare(self) -> None:
+        """Make what all workers share, before they do."""
+        _ = self._pairs, self._base
+
+    def _packed(self, slopes: Array) -> Array:
+        """``sum_i slopes_i x_ij x_il`` for every model and pair, (M, p(p+1)/2)."""
+        first, second, products = self._pairs
+        if products is not None:
+            return slopes @ products
+        total = np.zeros((len(slopes), len(first)))
+        chunk = max(1, PAIRS_BYTES // (8 * len(first) * 8))
+        for start in range(0, len(self.X), chunk):
+            x = self.X[start : start + chunk]
+            total += slopes[:, start : start + chunk] @ (x[:, first] * x[:, second])
+        return total
 
     @cached_property
     def _base(self) -> tuple[Array, Array, Array]:
@@ -142,8 +165,8 @@ class ManyModels:
             slopes = residual
             np.multiply(pulls, self.weights, out=slopes)
             slopes -= slopes * pulls  # w q (1 - q)
-            pairs, first, second = self._pairs
-            packed = slopes @ pairs
+            first, second, _ = self._pairs
+            packed = self._packed(slopes)
             hessians = np.empty((len(thetas), self.X.shape[1], self.X.shape[1]))
             hessians[:, first, second] = packed
             hessians[:, second, first] = packed
@@ -209,12 +232,15 @@ class ManyModels:
 
     def _lengths(self, hessians: Array) -> Array:
         """``x_i'H^-1 x_i`` for every row: of each model (M, n), or of the full one (n,) where there are many rows."""
-        if len(self.X) > EXACT_LEVERAGE_ROWS:
+        first, second, products = self._pairs
+        if len(self.X) > EXACT_LEVERAGE_ROWS or products is None:
             return self._base[2]
-        pairs, first, second = self._pairs
-        inverse = np.linalg.inv(hessians)
+        try:
+            inverse = np.linalg.inv(hessians)
+        except np.linalg.LinAlgError:  # somewhere on the way of a search: the full model's lengths guide as well
+            return self._base[2]
         packed = inverse[:, first, second] * np.where(first == second, 1.0, 2.0)
-        return np.maximum(packed @ pairs.T, 0.0)
+        return np.maximum(packed @ products.T, 0.0)
 
     def worst_of(self, harms: Array, k: int, width: int) -> Deletions:
         """The at most k most harmful rows of each model."""

@@ -5,7 +5,8 @@ that model (rows in the set by what keeping them out does), take the k most harm
 where they start and how they walk:
 
 * ``relinearise``: from the leverage-corrected first-order set of the full model;
-* ``greedy``: the set grows in blocks, with retraining between blocks;
+* ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row,
+  several sets side by side;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
 * ``random``: from first-order sets with noise on the harms (seeded);
 * ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
@@ -30,19 +31,28 @@ from rocerf.deletion.many_models import Deletions, Look, ManyModels
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-#: Exchanges retrained at a time.
-SWAP_BATCH = 64
+#: Models retrained at a time when single sets are tried.
+TRY_BATCH = 64
+
+#: Up to this many rows times deletions a problem is small: every exchange is tried, and beams are affordable.
+FEW_ROWS = 400
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look. ``swaps`` is the number of swap rounds, each trying ``swap_width``^2 exchanges a point."""
+    """How hard to look.
+
+    ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of swap rounds, each
+    trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0), ``brute_force``
+    the number of sets up to which all are tried.
+    """
 
     name: str
     searches: tuple[str, ...]
     rounds: int = 8
     random_starts: int = 0
     relaxation_steps: int = 10
+    beam: int = 0
     swaps: int = 0
     swap_width: int = 4
     brute_force: int = 0
@@ -50,13 +60,16 @@ class Effort:
 
 EFFORTS = {
     "quick": Effort("quick", ("relinearise",), rounds=4),
-    "normal": Effort("normal", ("relinearise", "greedy", "swap"), rounds=8, swaps=2, swap_width=2, brute_force=500),
+    "normal": Effort(
+        "normal", ("relinearise", "greedy", "swap"), rounds=8, swaps=2, swap_width=0, beam=6, brute_force=500
+    ),
     "thorough": Effort(
         "thorough",
         ("relinearise", "greedy", "relaxation", "random", "swap", "brute force"),
         rounds=12,
         random_starts=3,
         relaxation_steps=12,
+        beam=10,
         swaps=6,
         swap_width=5,
         brute_force=20_000,
@@ -140,6 +153,9 @@ def search(
             return finding
         _walk(models, directions, points, start(points), sizes, finding, name)
     points = np.flatnonzero(finding.scores >= floor)
+    if effort.beam and n * k <= FEW_ROWS:
+        for point in points:
+            _beam(models, directions, int(point), k, effort.beam, finding)
     for _ in range(effort.swaps):
         points = _swap(models, directions, points, k, effort.swap_width, finding)
         points = points[finding.scores[points] >= floor[points]]
@@ -262,12 +278,12 @@ def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, step
 
 def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: int, finding: Finding) -> Rows:
     """Try exchanges of the least harmful rows of each set for the most harmful outside; the points it helped."""
-    if not len(points):
-        return points
+    few_rows = len(models.X) * k <= FEW_ROWS  # every exchange
+    if not len(points) or not (few_rows or width):
+        return points[:0]
     present = Deletions.of([finding.sets[point] for point in points], k)
     look = models.look(finding.thetas[points], present)
     harms = models.harms(look, finding.thetas[points], present, directions[points], leverage=True)
-    few_rows = len(models.X) * k <= 400  # small problems: every exchange
     places, sets = [], []
     for place, point in enumerate(points):
         chosen = finding.sets[point]
@@ -282,12 +298,36 @@ def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: in
                 sets.append(candidates[news])
     before = finding.scores[points].copy()
     where = np.array(places, np.intp)
-    for start in range(0, len(sets), SWAP_BATCH):
-        part = slice(start, start + SWAP_BATCH)
+    for start in range(0, len(sets), TRY_BATCH):
+        part = slice(start, start + TRY_BATCH)
         deletions, own = Deletions.of(sets[part], k), where[part]
         guess = finding.thetas[points[own]] + models.first_guess(deletions) - models.first_guess(present[own])
         finding.consider(points[own], models.converge(guess, deletions), deletions, directions, "swap")
     return points[finding.scores[points] < before - 1e-12]
+
+
+def _beam(models: ManyModels, directions: Array, point: int, k: int, width: int, finding: Finding) -> None:
+    """The set grows by one row at a time, every extension truly retrained; the ``width`` lowest sets go on."""
+    frontier = [np.empty(0, np.intp)]
+    for _ in range(k):
+        grown: dict[bytes, Rows] = {}
+        for chosen in frontier:
+            for row in np.setdiff1d(np.arange(len(models.X)), chosen):
+                candidate = np.sort(np.append(chosen, row))
+                grown[candidate.tobytes()] = candidate
+        sets = list(grown.values())
+        scores = np.concatenate(
+            [_try(models, directions, point, k, sets[i : i + 256], finding) for i in range(0, len(sets), 256)]
+        )
+        frontier = [sets[place] for place in np.argsort(scores, kind="stable")[:width]]
+
+
+def _try(models: ManyModels, directions: Array, point: int, k: int, sets: list[Rows], finding: Finding) -> Array:
+    """Retrain without each of these sets and report it; the scores at the point."""
+    deletions = Deletions.of(sets, k)
+    thetas = models.converge(models.first_guess(deletions), deletions)
+    finding.consider(np.full(len(sets), point), thetas, deletions, directions, "greedy")
+    return np.asarray(np.nan_to_num(thetas @ directions[point], nan=np.inf))
 
 
 def _tempting(harms: Array, chosen: Rows, width: int) -> Rows:

@@ -6,7 +6,9 @@ held against the pool, which costs one small product; only where the pool has no
 adversary search, and what it finds joins the pool.
 
 A search may miss a set that is worse by a hair. Cuts therefore aim a little deeper than found: by ``slack`` times the
-drop, ``theta_S + slack (theta_S - theta)``, still linear. The margin reported is the true one.
+drop, ``theta_S + slack (theta_S - theta)``, still linear. A point passes when the worst found leaves it at least
+half of that depth; the other half spares rounds that would move it by next to nothing. The margin reported is
+the true one.
 """
 
 from __future__ import annotations
@@ -85,11 +87,22 @@ class Retrained:
         self.slack = slack
         self.effort = effort
         self.adversary = Adversary(model, k, effort=effort, seed=seed)
+        self._searching = True
 
     @cached_property
     def pool(self) -> Pool:
         """The shared pool, empty at first."""
         return Pool(np.empty((0, len(self.model.theta))))
+
+    def known_deletions_only(self) -> Retrained:
+        """The same promise about the deletions found so far, exactly and without further search.
+
+        Its optimum bounds from below the cost of any point that truly survives all deletions.
+        """
+        same = Retrained(self.model, self.k, effort=self.effort, slack=0.0)
+        same.pool = Pool(self.pool.thetas, list(self.pool.deleted_ids))
+        same._searching = False
+        return same
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -104,17 +117,18 @@ class Retrained:
         """The lowest retrained score known or found at each point, and the cut of that model."""
         directions = self.model.score_gradient(X)
         today = directions @ self.model.theta
-        # (1 + slack) score - slack today < target  <=>  score < floor
-        floor = (target + self.model.offset + self.slack * today) / (1.0 + self.slack)
+        # (1 + depth) score - depth today < target  <=>  score < floor
+        depth = self.slack / 2
+        floor = (target + self.model.offset + depth * today) / (1.0 + depth)
         lowest, which = self._against_pool(directions)
-        asking = np.flatnonzero(lowest >= floor)
+        asking = np.flatnonzero(lowest >= floor) if self._searching else np.empty(0, np.intp)
         retrainings = np.zeros(len(X), np.intp)
         if len(asking):
             stop = floor[asking] - self.model.offset
             attacks = self.adversary.attack_all(X[asking], stop_below=stop)
             retrainings[asking] = attacks.retrainings
             self._learn(attacks, asking, lowest, which)
-        return self._reading(X, today, lowest, which, retrainings)
+        return self._reading(X, today, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
     def _against_pool(self, directions: Array) -> tuple[Array, NDArray[np.intp]]:
         """Lowest score ``x~'theta_S`` over the pool (P,), and which model gives it; nothing known is infinity."""
@@ -132,11 +146,17 @@ class Retrained:
         self.pool.add(attacks, better)
 
     def _reading(
-        self, X: Array, today: Array, lowest: Array, which: NDArray[np.intp], retrainings: NDArray[np.intp]
+        self,
+        X: Array,
+        today: Array,
+        lowest: Array,
+        which: NDArray[np.intp],
+        retrainings: NDArray[np.intp],
+        depths: Array,
     ) -> Reading:
         thetas = np.where((which >= 0)[:, None], self.pool.thetas[which] if len(self.pool) else 0.0, self.model.theta)
         lowest = np.minimum(lowest, today)
-        thetas = thetas + self.slack * (thetas - self.model.theta)
+        thetas = thetas + depths[:, None] * (thetas - self.model.theta)
         slopes, constants = self.model.halfspaces(thetas)
         values = np.einsum("ij,ij->i", slopes, X) + constants
         margins = lowest - self.model.offset

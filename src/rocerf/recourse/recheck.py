@@ -1,0 +1,111 @@
+"""What a deletion request does to the letters already sent: retrain without the rows, look at every point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.errors import DataError
+from rocerf.models.logistic import LogisticModel
+from rocerf.recourse.result import Recourses
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Recheck:
+    """Scores of the recommended points before and after a real deletion, shape (P,); NaN where nobody answered.
+
+    ``holds`` is true where the retrained model still accepts the point.
+    """
+
+    before: Array
+    after: Array
+    answered: NDArray[np.bool_]
+    deleted: int
+    k: int
+    promise: str
+    index: NDArray[Any] | None = None
+
+    @property
+    def holds(self) -> NDArray[np.bool_]:
+        """Letters that still hold, shape (P,)."""
+        return self.answered & (np.nan_to_num(self.after, nan=-np.inf) >= 0)
+
+    @property
+    def broken(self) -> NDArray[np.intp]:
+        """Places of letters that no longer hold."""
+        return np.flatnonzero(self.answered & ~self.holds)
+
+    @property
+    def within_promise(self) -> bool:
+        """Whether so many deletions are covered by the promise that was given."""
+        return self.deleted <= self.k
+
+    def __str__(self) -> str:
+        total, held = int(self.answered.sum()), int(self.holds.sum())
+        covered = "within" if self.within_promise else "beyond"
+        rows = "row" if self.deleted == 1 else "rows"
+        return (
+            f"{held} of {total} letters still hold after deleting {self.deleted} {rows} and retraining "
+            f"({covered} the promise '{self.promise}' about {self.k})"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each person: whether the letter holds, and the scores before and after."""
+        import pandas as pd
+
+        holds = [bool(held) if given else None for held, given in zip(self.holds, self.answered, strict=True)]
+        columns = {"holds": holds, "score_before": self.before, "score_after": self.after}
+        return pd.DataFrame(columns, index=self.index)
+
+    def to_json(self) -> str:
+        """The figures as JSON; no ids of training rows."""
+        rows = self.to_frame()
+        people = [
+            {"holds": h, "score_before": _number(b), "score_after": _number(a)}
+            for h, b, a in zip(rows["holds"], self.before, self.after, strict=True)
+        ]
+        index = None if self.index is None else self.index.tolist()
+        summary = {"deleted": self.deleted, "k": self.k, "promise": self.promise, "within_promise": self.within_promise}
+        return json.dumps({**summary, "summary": str(self), "index": index, "people": people}, default=str)
+
+
+def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
+    """Retrain the model without these rows and see which recourses still hold.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> letters = rocerf.Rocerf(model, k=4, promise="first_order").explain(data.test.X[:40])
+    >>> print(recheck(model, letters, data.train.ids[:2]))
+    10 of 10 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
+    """
+    settings = recourses.settings
+    if settings.data_checksum != model.train.checksum:
+        raise DataError(
+            "Expected recourses made with this model's training rows, got recourses made with other rows (their "
+            f"checksum begins with {settings.data_checksum[:8]}, the model's with {model.train.checksum[:8]}); "
+            "recheck them with the model they were made with."
+        )
+    ids = list(np.unique(np.asarray(list(deleted_ids))).tolist()) if deleted_ids is not None else []
+    later = model.without(ids) if ids else model
+    before, after = np.full(len(recourses), np.nan), np.full(len(recourses), np.nan)
+    answered = recourses.answered
+    before[answered] = model.score(recourses.matrix[answered])
+    after[answered] = later.score(recourses.matrix[answered])
+    return Recheck(before, after, answered, len(ids), settings.k, settings.promise, recourses.index)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
