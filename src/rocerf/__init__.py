@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rocerf.data.schema import Feature as Feature
     from rocerf.data.schema import FeatureSchema as FeatureSchema
     from rocerf.data.training_set import TrainingSet as TrainingSet
+    from rocerf.deletion.adversary import Adversary as Adversary
     from rocerf.errors import RocerfError as RocerfError
     from rocerf.models.logistic import LogisticModel as LogisticModel
     from rocerf.recourse.explainer import Rocerf as Rocerf
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
 _HOMES = {
+    "Adversary": "rocerf.deletion.adversary",
     "Dataset": "rocerf.data.datasets",
     "Feature": "rocerf.data.schema",
     "FeatureSchema": "rocerf.data.schema",

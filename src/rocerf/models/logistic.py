@@ -294,6 +294,21 @@ class LogisticModel:
         label, count = min(self.class_counts.items(), key=lambda item: item[1])
         return label if count <= k else None
 
+    def assumptions(self) -> tuple[str, ...]:
+        """What "retrained" means for this model, in sentences: objective, scaling, threshold, tolerance."""
+        penalty = self.penalty
+        convention = (
+            f"retraining minimises the summed loss plus a penalty that stays {penalty.per_model:g}/2 |theta|^2 "
+            "whatever the number of rows (scikit-learn's convention)"
+            if penalty.per_row == 0
+            else f"retraining minimises the mean loss plus {penalty.per_row / 2:g} |theta|^2 (the paper's convention)"
+        )
+        return (
+            convention,
+            "scaling, class weights and the decision threshold stay as they are when rows are deleted",
+            f"the model is at the optimum of this objective to {max(self.optimality, 1e-10):.0e} (Newton decrement)",
+        )
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle)."""
         train = self.train

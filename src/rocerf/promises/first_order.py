@@ -43,6 +43,8 @@ class FirstOrder:
     )
     concave = True
     learns = False
+    searches: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     def __init__(self, model: LinearModel, k: int, *, seed: int = 0) -> None:
         self.model = model

@@ -29,6 +29,8 @@ class Plain:
     k = 0
     concave = True
     learns = False
+    searches: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     def __init__(self, model: LinearModel) -> None:
         self.model = model

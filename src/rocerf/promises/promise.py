@@ -86,6 +86,16 @@ class Promise(Protocol):
         """Whether gradients are cuts, so that the cutting-plane solver finds the global optimum."""
         ...
 
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """The searches a point withstood, for a promise that searches."""
+        ...
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be so for the promise to mean what it says, beyond the model's own assumptions."""
+        ...
+
     def known_cuts(self) -> tuple[Array, Array]:
         """Cuts known before any point was read, valid for everybody: slopes (m, d), constants (m,).
 

@@ -76,6 +76,7 @@ class Retrained:
     )
     concave = True
     learns = True
+    assumptions: tuple[str, ...] = ()
 
     def __init__(
         self, model: LogisticModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0

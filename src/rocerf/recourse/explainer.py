@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,10 +24,12 @@ from rocerf.recourse.calibration import calibrate_delta
 from rocerf.recourse.cost import Cost
 from rocerf.recourse.cutting_plane import solve_by_cuts
 from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import REACH, Master
-from rocerf.recourse.penalty import PenaltyProblem, minimise_by_penalty
+from rocerf.recourse.master import Master
+from rocerf.recourse.penalty import solve_by_penalty
+from rocerf.recourse.recheck import Recheck, recheck
 from rocerf.recourse.result import Recourses, Settings, Status
-from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
+from rocerf.recourse.solution import Outcome, Progress, Solution
+from rocerf.recourse.triage import Triage
 from rocerf.version import __version__
 
 if TYPE_CHECKING:
@@ -35,7 +38,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: The promises known by name.
-PROMISES: dict[str, Any] = {"first_order": FirstOrder, "retrained": Retrained}
+PROMISES: dict[str, Callable[[LogisticModel, int, str, int], Promise]] = {
+    "retrained": lambda model, k, effort, seed: Retrained(model, k, effort=effort, seed=seed),
+    "first_order": lambda model, k, _effort, seed: FirstOrder(model, k, seed=seed),
+}
 SOLVERS = ("auto", "cutting_plane", "penalty")
 
 _STATUS_OF = {
@@ -55,7 +61,8 @@ class Rocerf:
     k : int or str
         Deletions to withstand: a number, or a share of the training rows such as "0.5%" (rounded up).
     promise : str or Promise
-        "first_order", or a promise object.
+        "retrained" (survives every deletion the adversary could find, truly retrained), "certified" (proven for all
+        deletions, where the proof closes), "first_order" (the paper's estimate), or a promise object.
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
@@ -65,8 +72,10 @@ class Rocerf:
         What may change; without it, everything.
     solver : "auto", "cutting_plane" or "penalty"
         The cutting-plane method (global optimum, the default) or the paper's Algorithm 1.
+    effort : "quick", "normal" or "thorough"
+        How hard the adversary of "retrained" looks.
     seed : int
-        For the random steps (calibration).
+        For the random steps (calibration, random starts of the thorough adversary).
 
     Examples
     --------
@@ -84,11 +93,12 @@ class Rocerf:
         model: LogisticModel,
         k: int | str,
         *,
-        promise: str | Promise = "first_order",
+        promise: str | Promise = "retrained",
         delta: float | Literal["calibrate"] = 0.0,
         cost: str = "l2",
         schema: FeatureSchema | None = None,
         solver: str = "auto",
+        effort: str = "normal",
         seed: int = 0,
     ) -> None:
         if not isinstance(model, LogisticModel):
@@ -99,7 +109,7 @@ class Rocerf:
         self.model = model
         self.k = number_of_deletions(k, len(model.train))
         self.seed = checked_seed(seed)
-        self.promise = _promise(promise, model, self.k, seed)
+        self.promise = _promise(promise, model, self.k, effort, seed)
         self.cost = Cost.named(cost, np.asarray(model.train.spread))
         self.schema = schema
         if schema is not None:
@@ -111,6 +121,11 @@ class Rocerf:
             schema.check_columns(model.train.columns)
         if solver not in SOLVERS:
             raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {solver!r}.")
+        if solver == "penalty" and self.promise.learns:
+            raise OptionError(
+                f"Expected solver='cutting_plane' for the promise {self.promise.wording.name!r}, whose every reading "
+                "is a search: the penalty method would ask thousands of them."
+            )
         if solver == "cutting_plane" and not self.promise.concave:
             raise OptionError(
                 f"Expected solver='penalty' for the promise {self.promise.wording.name!r}, which has no cuts."
@@ -135,10 +150,14 @@ class Rocerf:
         """
         train = self.model.train
         matrix, index = people_matrix(X, train.columns, named=train.from_frame)
-        triage = _Triage.of(matrix, self.model, self.schema, self.promise)
+        triage = Triage.of(matrix, self.model, self.schema, self.promise)
         asking = triage.asking
         solution = self._solve(matrix[asking], progress)
-        return self._assemble(matrix, index if is_frame(X) else None, triage, asking, solution)
+        recourses = self._assemble(matrix, index if is_frame(X) else None, triage, asking, solution)
+        if not (is_frame(X) and train.from_frame):
+            return recourses
+        order = [str(name) for name in X.columns if str(name) in train.columns]  # type: ignore[union-attr]
+        return replace(recourses, frame_columns=tuple(order))
 
     def _solve(self, X0: Array, progress: Progress | None) -> Solution:
         master = Master(X0, self.cost, FeasibleSet.around(X0, self.schema))
@@ -152,7 +171,7 @@ class Rocerf:
         self,
         matrix: Array,
         index: NDArray[np.generic] | None,
-        triage: _Triage,
+        triage: Triage,
         asking: NDArray[np.intp],
         solution: Solution,
     ) -> Recourses:
@@ -160,6 +179,8 @@ class Rocerf:
         points, costs, margins = np.full((people, d), np.nan), np.full(people, np.nan), np.full(people, np.nan)
         points[asking], margins[asking] = solution.points, solution.values
         costs[asking] = self.cost.of(solution.points - matrix[asking])
+        retrainings = np.zeros(people, np.intp)
+        retrainings[asking] = solution.retrainings
         statuses, reasons = list(triage.statuses), list(triage.reasons)
         worst: list[NDArray[np.generic] | None] = [None] * people
         for place, person in enumerate(asking):
@@ -180,7 +201,12 @@ class Rocerf:
             settings=self.settings(),
             index=index,
             worst_ids=tuple(worst),
+            retrainings=retrainings,
         )
+
+    def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
+        """What deleting these rows does to recourses already given: retrain without them, see which still hold."""
+        return recheck(self.model, recourses, deleted_ids)
 
     def settings(self) -> Settings:
         """How this explainer makes its recourses."""
@@ -198,71 +224,14 @@ class Rocerf:
             version=__version__,
             data_checksum=self.model.train.checksum,
             relaxed=tuple(relaxed),
+            searches=self.promise.searches,
+            assumptions=(*self.model.assumptions(), *self.promise.assumptions),
         )
 
 
-def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress: Progress | None = None) -> Solution:
-    """Algorithm 1 behind the same interface as the cutting-plane solver."""
-    solution = Solution.blank(*master.X0.shape)
-    scale = master.cost.scale
-    problem = PenaltyProblem(
-        X0=master.X0,
-        scale=scale,
-        lower=np.maximum(master.allowed.lower, master.X0 - REACH * scale),
-        upper=np.minimum(master.allowed.upper, master.X0 + REACH * scale),
-        norm=master.cost.norm,
-    )
-
-    def read(points: Array) -> tuple[Array, Array]:
-        reading = promise.read(points)
-        solution.rounds[:] += 1
-        return reading.values, reading.slopes
-
-    points, found = minimise_by_penalty(read, problem, delta + GUARD / 2, progress=progress)
-    reading = promise.read(points)
-    solution.points[found], solution.values[found] = points[found], reading.values[found]
-    for place in np.flatnonzero(found):
-        solution.outcomes[place] = Outcome.FOUND
-        solution.worst_ids[place] = reading.worst_ids(int(place))
-    return solution
-
-
-@dataclass(frozen=True, eq=False)
-class _Triage:
-    """Who can be asked for at all; ``asking`` are the places of people the solver must see."""
-
-    statuses: list[Status]
-    reasons: list[str]
-    asking: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, matrix: Array, model: LogisticModel, schema: FeatureSchema | None, promise: Promise) -> _Triage:
-        finite = np.asarray(np.isfinite(matrix).all(axis=1))
-        safe = np.where(finite[:, None], matrix, 0.0)
-        accepted = finite & (model.deployed_score(safe) >= 0)
-        contradicted = finite & ~accepted & FeasibleSet.around(safe, schema).empty
-        impossible = promise.impossible()
-        statuses = [Status.ANSWERED] * len(matrix)
-        reasons = [""] * len(matrix)
-        for i in range(len(matrix)):
-            if not finite[i]:
-                bad = [c for c, ok in zip(model.train.columns, np.isfinite(matrix[i]), strict=True) if not ok]
-                statuses[i] = Status.INVALID_INPUT
-                reasons[i] = f"{Status.INVALID_INPUT.sentence}: {', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"
-            elif accepted[i]:
-                statuses[i], reasons[i] = Status.ALREADY_ACCEPTED, Status.ALREADY_ACCEPTED.sentence
-            elif contradicted[i]:
-                statuses[i], reasons[i] = Status.CONTRADICTION, Status.CONTRADICTION.sentence
-            elif impossible is not None:
-                statuses[i], reasons[i] = Status.PROMISE_IMPOSSIBLE, impossible
-        asking = np.flatnonzero([status is Status.ANSWERED for status in statuses])
-        return cls(statuses, reasons, asking)
-
-
-def _promise(promise: str | Promise, model: LogisticModel, k: int, seed: int) -> Promise:
+def _promise(promise: str | Promise, model: LogisticModel, k: int, effort: str, seed: int) -> Promise:
     if isinstance(promise, str) and promise in PROMISES:
-        made: Promise = PROMISES[promise](model, k, seed=seed)
-        return made
+        return PROMISES[promise](model, k, effort, seed)
     if isinstance(promise, str) or not hasattr(promise, "wording"):
         raise OptionError(
             f"Expected promise to be one of {', '.join(PROMISES)}, or a promise object, got {promise!r}; "

@@ -22,8 +22,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.promises.promise import Promise
 from rocerf.recourse.cost import Norm
-from rocerf.recourse.solution import Progress
+from rocerf.recourse.master import REACH, Master
+from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
+
+Array = NDArray[np.float64]
 
 #: How far above delta the penalty aims, in score units.
 AIM = 0.02
@@ -174,3 +181,29 @@ class _Search:
 def _namespace(array: Any) -> Any:
     """The module whose functions fit this array: numpy or torch, never imported unless already in use."""
     return importlib.import_module("torch" if type(array).__module__.split(".")[0] == "torch" else "numpy")
+
+
+def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress: Progress | None = None) -> Solution:
+    """Algorithm 1 behind the same interface as the cutting-plane solver."""
+    solution = Solution.blank(*master.X0.shape)
+    scale = master.cost.scale
+    problem = PenaltyProblem(
+        X0=master.X0,
+        scale=scale,
+        lower=np.maximum(master.allowed.lower, master.X0 - REACH * scale),
+        upper=np.minimum(master.allowed.upper, master.X0 + REACH * scale),
+        norm=master.cost.norm,
+    )
+
+    def read(points: Array) -> tuple[Array, Array]:
+        reading = promise.read(points)
+        solution.rounds[:] += 1
+        return reading.values, reading.slopes
+
+    points, found = minimise_by_penalty(read, problem, delta + GUARD / 2, progress=progress)
+    reading = promise.read(points)
+    solution.points[found], solution.values[found] = points[found], reading.values[found]
+    for place in np.flatnonzero(found):
+        solution.outcomes[place] = Outcome.FOUND
+        solution.worst_ids[place] = reading.worst_ids(int(place))
+    return solution

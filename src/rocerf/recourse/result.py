@@ -67,6 +67,17 @@ class Change:
 
 
 @dataclass(frozen=True)
+class CertificateNote:
+    """What is proven about one point: a lower bound of its score after any covered deletion, or why there is none.
+
+    ``bound`` is NaN where nothing is proven; ``reason`` says why.
+    """
+
+    bound: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class Settings:
     """How a batch was made: enough to make it again, and to know which rows it speaks about."""
 
@@ -82,14 +93,18 @@ class Settings:
     version: str
     data_checksum: str
     relaxed: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Recourse:
     """One person's answer.
 
-    ``margin`` is the lowest score that the promise foresees at ``point`` (accepted from 0 on).
-    ``worst_ids`` are training rows, other people's data: never show them to the person.
+    ``margin`` is the lowest score that the promise foresees at ``point`` (accepted from 0 on): estimated, found in
+    ``retrainings`` true retrainings, or proven, as ``promise`` says. ``certified`` is true only for the last, and then
+    ``certificate.bound`` is the proven lower bound. ``worst_ids`` are training rows, other people's data: never
+    show them to the person.
     """
 
     status: Status
@@ -100,6 +115,9 @@ class Recourse:
     margin: float
     changes: tuple[Change, ...]
     promise: str
+    certified: bool
+    certificate: CertificateNote
+    retrainings: int = 0
     worst_ids: NDArray[Any] | None = field(default=None, repr=False)
 
     @property
@@ -128,6 +146,8 @@ class Recourses:
     settings: Settings
     index: NDArray[Any] | None = None
     worst_ids: tuple[NDArray[Any] | None, ...] | None = None
+    retrainings: NDArray[np.intp] | None = None
+    frame_columns: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.statuses)
@@ -149,6 +169,9 @@ class Recourses:
             margin=float(self.margins[i]),
             changes=self._changes(i),
             promise=self.settings.sentence,
+            certified=bool(self.certified[i]),
+            certificate=self._certificate(i),
+            retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
             worst_ids=None if self.worst_ids is None else self.worst_ids[i],
         )
 
@@ -167,6 +190,18 @@ class Recourses:
         return np.array([status is Status.ANSWERED for status in self.statuses], dtype=bool)
 
     @property
+    def certified(self) -> NDArray[np.bool_]:
+        """Mask of the people whose point is proven to survive every covered deletion, shape (P,)."""
+        return self.answered & (self.settings.promise == "certified")
+
+    def _certificate(self, i: int) -> CertificateNote:
+        if self.certified[i]:
+            return CertificateNote(float(self.margins[i]), self.settings.sentence)
+        if self.settings.promise == "certified":
+            return CertificateNote(float("nan"), self.reasons[i])
+        return CertificateNote(float("nan"), f"nothing is proven by the promise '{self.settings.promise}'")
+
+    @property
     def points(self) -> Array | pd.DataFrame:
         """The recommended values, in the form and order the people came in; missing where unanswered."""
         return self.matrix if self.index is None else self._frame(self.matrix)
@@ -174,7 +209,8 @@ class Recourses:
     def _frame(self, matrix: Array) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.DataFrame(matrix, columns=list(self.columns), index=self.index)
+        frame = pd.DataFrame(matrix, columns=list(self.columns), index=self.index)
+        return frame if self.frame_columns is None else frame[list(self.frame_columns)]
 
     def _changes(self, i: int) -> tuple[Change, ...]:
         if self.statuses[i] is not Status.ANSWERED:
@@ -208,6 +244,7 @@ class Recourses:
             "labels": self.labels,
             "units": self.units,
             "index": None if self.index is None else self.index.tolist(),
+            "frame_columns": self.frame_columns,
         }
         # One line a person: short enough to ship, and still readable in a diff.
         people = ",\n  ".join(json.dumps(self._record(i, training_rows), allow_nan=False) for i in range(len(self)))
@@ -223,6 +260,8 @@ class Recourses:
             "reason": self.reasons[i],
             "cost": _number(self.costs[i]),
             "margin": _number(self.margins[i]),
+            "certified": bool(self.certified[i]),
+            "retrainings": 0 if self.retrainings is None else int(self.retrainings[i]),
             "person": [_number(value) for value in self.people[i]],
             "point": [_number(value) for value in self.matrix[i]],
         }
@@ -252,7 +291,8 @@ class Recourses:
         shape = (len(people), len(document["columns"]))
         if document["index"] is not None and len(document["index"]) != len(people):
             raise ValueError(f"{len(document['index'])} index values for {len(people)} people")
-        settings = {**document["settings"], "relaxed": tuple(document["settings"]["relaxed"])}
+        given = document["settings"]
+        settings = {**given, **{name: tuple(given[name]) for name in ("relaxed", "searches", "assumptions")}}
         named = [np.array(p["worst_ids"]) if "worst_ids" in p else None for p in people]
         return cls(
             people=_array([p["person"] for p in people]).reshape(shape),
@@ -267,6 +307,8 @@ class Recourses:
             settings=Settings(**settings),
             index=None if document["index"] is None else np.array(document["index"]),
             worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
+            retrainings=np.array([p["retrainings"] for p in people], dtype=np.intp),
+            frame_columns=None if document["frame_columns"] is None else tuple(document["frame_columns"]),
         )
 
 

@@ -1,0 +1,49 @@
+"""Who can be given a recourse at all, before any solver is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.schema import FeatureSchema
+from rocerf.models.logistic import LogisticModel
+from rocerf.promises.promise import Promise
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.result import Status
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Triage:
+    """Who can be asked for at all; ``asking`` are the places of people the solver must see."""
+
+    statuses: list[Status]
+    reasons: list[str]
+    asking: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, matrix: Array, model: LogisticModel, schema: FeatureSchema | None, promise: Promise) -> Triage:
+        """Sort people (P, d) into those the solver must see and those answered by a reason."""
+        finite = np.asarray(np.isfinite(matrix).all(axis=1))
+        safe = np.where(finite[:, None], matrix, 0.0)
+        accepted = finite & (model.deployed_score(safe) >= 0)
+        contradicted = finite & ~accepted & FeasibleSet.around(safe, schema).empty
+        impossible = promise.impossible()
+        statuses = [Status.ANSWERED] * len(matrix)
+        reasons = [""] * len(matrix)
+        for i in range(len(matrix)):
+            if not finite[i]:
+                bad = [c for c, ok in zip(model.train.columns, np.isfinite(matrix[i]), strict=True) if not ok]
+                statuses[i] = Status.INVALID_INPUT
+                reasons[i] = f"{Status.INVALID_INPUT.sentence}: {', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"
+            elif accepted[i]:
+                statuses[i], reasons[i] = Status.ALREADY_ACCEPTED, Status.ALREADY_ACCEPTED.sentence
+            elif contradicted[i]:
+                statuses[i], reasons[i] = Status.CONTRADICTION, Status.CONTRADICTION.sentence
+            elif impossible is not None:
+                statuses[i], reasons[i] = Status.PROMISE_IMPOSSIBLE, impossible
+        asking = np.flatnonzero([status is Status.ANSWERED for status in statuses])
+        return cls(statuses, reasons, asking)

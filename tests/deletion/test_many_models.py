@@ -1,0 +1,91 @@
+"""Many models at once against one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nasty import problems
+from problems import random_training_set
+from rocerf import LogisticModel
+from rocerf.deletion import many_models
+from rocerf.deletion.many_models import Deletions, ManyModels
+
+OPTIONS = [{"C": 1.0}, {"gamma": 0.02}, {"C": 5.0, "fit_intercept": False}, {"C": 0.5, "class_weight": {0: 2.0}}]
+
+
+def random_sets(n: int, count: int, k: int, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.choice(n, size=rng.integers(1, k + 1), replace=False) for _ in range(count)]
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_converged_models_equal_exact_retraining(options: dict, weights: bool) -> None:
+    model = LogisticModel.fit(random_training_set(1, n=50, weights=weights), **options)
+    sets = random_sets(50, 20, 5)
+    deletions = Deletions.of(sets, 5)
+    models = ManyModels(model)
+    found = models.converge(models.first_guess(deletions), deletions)
+    exact = [model.without(model.train.ids[chosen]).theta for chosen in sets]
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+
+
+def test_nasty_problems_too() -> None:
+    for problem in problems(36, seed=5):
+        sets = random_sets(len(problem.model.train), 10, problem.k)
+        deletions = Deletions.of(sets, problem.k)
+        models = ManyModels(problem.model)
+        found = models.converge(models.first_guess(deletions), deletions)
+        for theta, chosen in zip(found, sets, strict=True):
+            if np.isnan(theta).any():
+                assert problem.model.removable_class(len(chosen)) is not None
+                continue
+            exact = problem.model.without(problem.model.train.ids[chosen])
+            gap = problem.model.score_gradient(problem.model.train.X) @ (theta - exact.theta)
+            assert np.abs(gap).max() < 1e-7, problem.kind
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_look_sees_the_gradient_and_hessian_of_the_reduced_objective(options: dict) -> None:
+    model = LogisticModel.fit(random_training_set(2, n=40), **options)
+    sets = random_sets(40, 6, 4)
+    thetas = model.theta + np.random.default_rng(0).normal(size=(6, len(model.theta)))
+    look = ManyModels(model).look(thetas, Deletions.of(sets, 4))
+    for theta, chosen, gradient, hessian in zip(thetas, sets, look.gradients, look.hessians, strict=True):
+        reduced = model.without(model.train.ids[chosen]).objective
+        expected = reduced.gradient_and_hessian(theta)
+        np.testing.assert_allclose(gradient, expected[0], atol=1e-9)
+        np.testing.assert_allclose(hessian, expected[1], atol=1e-9)
+
+
+def test_fractional_deletions_weigh_rows() -> None:
+    model = LogisticModel.fit(random_training_set(3, n=30), C=1.0)
+    rows = np.array([[2, 5, 5]])
+    amounts = np.array([[0.5, 0.25, 0.25]])
+    half = ManyModels(model).look(model.theta[None], Deletions(rows, amounts)).gradients[0]
+    g = model.row_gradients()
+    np.testing.assert_allclose(half, -0.5 * g[2] - 0.5 * g[5], atol=1e-9)
+
+
+def test_pairs_made_in_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LogisticModel.fit(random_training_set(4, n=50), C=1.0)
+    deletions = Deletions.of(random_sets(50, 5, 3), 3)
+    thetas = np.tile(model.theta, (5, 1))
+    whole = ManyModels(model).look(thetas, deletions)
+    monkeypatch.setattr(many_models, "PAIRS_BYTES", 1000)
+    chunked = ManyModels(model)
+    assert chunked._pairs[2] is None
+    np.testing.assert_allclose(chunked.look(thetas, deletions).hessians, whole.hessians, atol=1e-10)
+
+
+def test_harms_with_leverage_are_exact_one_row_newton_steps() -> None:
+    """The formula v_i / (1 - lev_i) is the Newton step of the objective without row i, in closed form."""
+    model = LogisticModel.fit(random_training_set(5, n=30), C=1.0)
+    models = ManyModels(model)
+    x = model.score_gradient(model.train.X[:1])
+    none = Deletions(np.zeros((1, 1), np.intp), np.zeros((1, 1)))
+    look = models.look(model.theta[None], none)
+    harms = models.harms(look, model.theta[None], none, x, leverage=True)[0]
+    each = Deletions.of([np.array([i]) for i in range(30)], 1)
+    np.testing.assert_allclose(harms, (models.first_guess(each) - model.theta) @ x[0], atol=1e-9)

@@ -1,0 +1,125 @@
+"""The promise of true retraining, attacked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rocerf
+from problems import random_training_set, refused_people, subsets
+from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
+from rocerf.baselines import Scfe
+from rocerf.errors import OptionError
+from rocerf.promises import Retrained
+from shared_data import SHARED, needs_shared
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("options", [{"C": 1.0}, {"gamma": 0.02}])
+def test_points_survive_every_deletion_of_small_problems(seed: int, options: dict) -> None:
+    """All subsets, retrained: none refuses a point that carries the promise; the cost is within 1 % of the optimum."""
+    train = random_training_set(seed, n=16, d=2)
+    model = LogisticModel.fit(train, **options)
+    k = 2
+    people = refused_people(model, seed, 6)
+    recourses = Rocerf(model, k, promise="retrained").explain(people)
+    thetas = [model.without(train.ids[list(S)]).theta if S else model.theta for S in subsets(16, k)]
+    slopes, constants = model.halfspaces(np.array(thetas))
+    points = recourses.matrix[recourses.answered]
+    assert len(points)
+    worst = (points @ slopes.T + constants).min(axis=1)
+    assert (worst >= 0).all()
+    np.testing.assert_allclose(recourses.margins[recourses.answered], worst, atol=1e-8)
+    exact = Rocerf(model, k, promise=Retrained(model, k, slack=0.0, effort="thorough")).explain(people)
+    both = recourses.answered & exact.answered
+    assert (recourses.costs[both] <= 1.03 * exact.costs[both]).all()
+    assert (recourses.costs[both] >= exact.costs[both] - 1e-5).all()
+
+
+def check_table(name: str, path: object, people: int, most_extra_cost: float) -> None:
+    data = rocerf.load_dataset(name, path=path)
+    model = LogisticModel.fit(data.train, C=1.0)
+    denied = data.test.X[model.predict(data.test.X) == 0]
+    denied = denied[:: max(1, len(denied) // people)][:people]
+    first = Rocerf(model, "0.5%", promise="first_order").explain(denied)
+    robust = Rocerf(model, "0.5%", promise="retrained").explain(denied)
+    plain = Scfe(model).explain(denied)
+    audit = Adversary(model, "0.5%", effort="thorough", seed=4711)
+    survive = {
+        key: (audit.attack(r.matrix).scores >= -1e-6).mean()
+        for key, r in {"plain": plain, "first": first, "robust": robust}.items()
+    }
+    assert robust.answered.all()
+    assert survive["robust"] >= 0.995
+    assert survive["first"] <= 0.05
+    assert survive["plain"] <= 0.05
+    assert robust.costs.mean() <= (1 + most_extra_cost) * first.costs.mean()
+
+
+def test_german_survives_the_thorough_adversary() -> None:
+    check_table("german", None, 45, 0.10)
+
+
+@needs_shared
+def test_compas_survives_the_thorough_adversary() -> None:
+    check_table("compas", SHARED / "openxai", 105, 0.10)
+
+
+@pytest.mark.slow
+def test_adult_survives_the_thorough_adversary() -> None:
+    check_table("adult", None, 40, 0.05)
+
+
+def test_the_pool_is_shared_and_saves_searches() -> None:
+    model = LogisticModel.fit(random_training_set(1, n=200), C=1.0)
+    people = refused_people(model, 1, 80)
+    promise = Retrained(model, 4)
+    first = Rocerf(model, 4, promise=promise).explain(people[:40])
+    size = len(promise.pool)
+    assert size > 0
+    second = Rocerf(model, 4, promise=promise).explain(people[40:])
+    alone = Rocerf(model, 4, promise="retrained").explain(people[40:])
+    assert second.retrainings.sum() < alone.retrainings.sum()
+    np.testing.assert_allclose(second.costs, alone.costs, rtol=0.02)
+    assert first.settings.searches == ("relinearise", "greedy", "swap")
+
+
+def test_known_deletions_bound_the_cost_from_below() -> None:
+    model = LogisticModel.fit(random_training_set(2, n=100), C=1.0)
+    people = refused_people(model, 2, 20)
+    explainer = Rocerf(model, 3, promise="retrained")
+    costs = explainer.explain(people).costs
+    bound = Rocerf(model, 3, promise=explainer.promise.known_deletions_only()).explain(people).costs
+    assert (bound <= costs + 1e-9).all()
+    assert (bound >= 0.95 * costs).all()
+
+
+def test_evidence_is_carried_by_the_result() -> None:
+    model = LogisticModel.fit(random_training_set(3, n=100), C=1.0)
+    recourses = Rocerf(model, 3).explain(refused_people(model, 3, 5))
+    for recourse in recourses:
+        assert recourse.retrainings >= 1
+        assert 1 <= len(recourse.worst_ids) <= 3
+        truth = model.without(recourse.worst_ids).score(recourse.point[None])[0]
+        assert truth == pytest.approx(recourse.margin, abs=1e-8)
+        assert not recourse.certified
+        assert "tested, not proven" in recourse.promise
+
+
+def test_a_model_whose_sign_can_be_flipped_ends_with_a_reason() -> None:
+    """Noise: whatever the point, some deletion of a third of the rows turns the model around."""
+    rng = np.random.default_rng(0)
+    train = TrainingSet(rng.normal(size=(30, 2)), rng.permutation([0, 1] * 15))
+    model = LogisticModel.fit(train, C=1.0)
+    people = refused_people(model, 0, 5)
+    recourses = Rocerf(model, 10, promise="retrained").explain(people)
+    assert all(status is Status.NOT_ROBUST for status in recourses.statuses)
+    assert "none inside the bounds keeps the promise" in recourses.reasons[0]
+
+
+def test_bad_slack() -> None:
+    model = LogisticModel.fit(random_training_set(4), C=1.0)
+    with pytest.raises(OptionError, match="slack"):
+        Retrained(model, 2, slack=1.5)
+    with pytest.raises(OptionError, match="cutting_plane"):
+        Rocerf(model, 2, promise="retrained", solver="penalty")
