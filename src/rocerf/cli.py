@@ -1,24 +1,24 @@
 """The command line: one thin command for each verb of the library.
 
 Exit codes: 0 done (people without a recourse are a result, not a failure); 1 a mistake of ours; 2 bad
-input, said in one sentence on standard error; 130 interrupted. Only this file prints. Heavy imports happen inside the
-commands, so that ``rocerf --help`` answers at once.
+input, said in one sentence on standard error; 130 interrupted. Heavy imports happen inside the commands, so that ``rocerf --help`` answers at once.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rocerf.errors import RocerfError
+from rocerf.terminal import console, fail, print_json
+from rocerf.terminal import progress as progress_bar
+from rocerf.terminal import table as new_table
 
 if TYPE_CHECKING:
     from rocerf.recourse.result import Recourses
@@ -51,11 +51,37 @@ class SolverName(StrEnum):
     PENALTY = "penalty"
 
 
+class EffortName(StrEnum):
+    """How hard the adversary looks."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    THOROUGH = "thorough"
+
+
 class PromiseName(StrEnum):
     """Promises offered on the command line; "plain" promises nothing about deletions."""
 
+    RETRAINED = "retrained"
+    CERTIFIED = "certified"
     FIRST_ORDER = "first_order"
     PLAIN = "plain"
+
+
+Train = Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")]
+Label = Annotated[str, typer.Option(help="Name of the label column.")]
+Favourable = Annotated[str, typer.Option(help="The label a person hopes for.")]
+Deletions = Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")]
+Out = Annotated[Path | None, typer.Option(help="Write the result here: .csv or .json.")]
+PeopleIds = Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")]
+TrainIds = Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")]
+ModelFile = Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")]
+InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]
+EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]
+ShowRows = Annotated[
+    bool, typer.Option("--training-rows", help="Add ids of the worst training rows to JSON: other people's data.")
+]
 
 
 def main() -> None:
@@ -63,10 +89,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except RocerfError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
         where = f" at {error.filename}" if error.filename else ""
-        _fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
+        fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
     except (KeyboardInterrupt, typer.Abort):  # which of them depends on typer's version; newer ones return 130
         code = INTERRUPTED
     except Exception as error:
@@ -74,13 +100,13 @@ def main() -> None:
             if os.environ.get("ROCERF_DEBUG"):
                 raise
             said = f"internal error ({type(error).__name__}: {error})"
-            _fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
+            fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
         message = error.format_message() if hasattr(error, "format_message") else ""
         if message:
-            _fail(f"{message.rstrip('.?')}; try 'rocerf --help'.", int(error.exit_code))
+            fail(f"{message.rstrip('.?')}; try 'rocerf --help'.", int(error.exit_code))
         raise SystemExit(int(error.exit_code)) from None
     if code == INTERRUPTED:
-        _fail("interrupted.", INTERRUPTED)
+        fail("interrupted.", INTERRUPTED)
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
@@ -95,13 +121,13 @@ def demo(
     from rocerf.evaluation.demo import run_demo
     from rocerf.evaluation.report import write_demo_report
 
-    with _progress(quiet=as_json) as step:
+    with progress_bar(quiet=as_json) as step:
         result = run_demo(trials=trials, seed=seed, progress=step)
     report = write_demo_report(result, out)
     if as_json:
-        _print_json({**result.to_dict(), "report": str(report)})
+        print_json({**result.to_dict(), "report": str(report)})
         return
-    table = _table(
+    table = new_table(
         f"German Credit: {result.denied} of {result.applicants} applicants refused; still accepted after deleting rows "
         f"at random and retraining ({trials} times each)",
         ["method", "k", "mean cost", *(f"{v.fraction:.1%}" for v in result.methods[0].validity[1:])],
@@ -109,8 +135,8 @@ def demo(
     for method in result.methods:
         shares = [f"{v.mean:.1%}" for v in method.validity[1:]]
         table.add_row(method.name, str(method.recourses.settings.k), f"{method.mean_cost:.2f}", *shares)
-    _console().print(table)
-    _console().print(f"Report: {report}", soft_wrap=True)
+    console().print(table)
+    console().print(f"Report: {report}", soft_wrap=True)
 
 
 @app.command()
@@ -122,38 +148,37 @@ def datasets(as_json: Json = False) -> None:
 
     known = list_datasets()
     if as_json:
-        _print_json([asdict(info) for info in known])
+        print_json([asdict(info) for info in known])
         return
-    table = _table("Data sets", ["name", "train rows", "test rows", "columns"])
+    table = new_table("Data sets", ["name", "train rows", "test rows", "columns"])
     for info in known:
         table.add_row(info.name, *(str(size) for size in (info.rows_train, info.rows_test, info.columns)))
-    _console().print(table)
+    console().print(table)
     for info in known:
         about = f"{info.name}: {info.title}. {info.availability} Licence: {info.licence}."
-        _console().print(about, highlight=False, markup=False)
+        console().print(about, highlight=False, markup=False)
 
 
 @app.command()
 def explain(
-    train: Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")],
-    label: Annotated[str, typer.Option(help="Name of the label column.")],
-    favourable: Annotated[str, typer.Option(help="The label a person hopes for.")],
+    train: Train,
+    label: Label,
+    favourable: Favourable,
     people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
-    k: Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")],
-    promise: Annotated[PromiseName, typer.Option(help="What is promised.")] = PromiseName.FIRST_ORDER,
-    out: Annotated[Path | None, typer.Option(help="Write the answers here: .csv or .json.")] = None,
-    id_column: Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")] = None,
-    train_id_column: Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")] = None,
-    c: Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")] = 1.0,
+    k: Deletions,
+    promise: Annotated[PromiseName, typer.Option(help="What is promised.")] = PromiseName.RETRAINED,
+    out: Out = None,
+    id_column: PeopleIds = None,
+    train_id_column: TrainIds = None,
+    model: ModelFile = None,
+    c: InversePenalty = 1.0,
     delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
     cost: Annotated[CostName, typer.Option(help="Norm of the change.")] = CostName.L2,
     immutable: Annotated[list[str] | None, typer.Option(help="Column that must not change (repeatable).")] = None,
     solver: Annotated[SolverName, typer.Option(help="How the optimum is found.")] = SolverName.AUTO,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random steps (calibration).")] = 0,
-    training_rows: Annotated[
-        bool, typer.Option("--training-rows", help="Add ids of the worst training rows to JSON: other people's data.")
-    ] = False,
+    effort: EffortOption = EffortName.NORMAL,
+    seed: Seed = 0,
+    training_rows: ShowRows = False,
     as_json: Json = False,
 ) -> None:
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
@@ -164,14 +189,100 @@ def explain(
     rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     fitted = _model(model, rows, c)
-    with _progress(quiet=as_json) as step:
-        recourses = _explain(fitted, asking, k, promise, delta, cost, immutable or [], solver, seed, step)
+    with progress_bar(quiet=as_json) as step:
+        recourses = _explain(fitted, asking, k, promise, delta, cost, immutable or [], solver, effort, seed, step)
     if out is not None:
         write_recourses(recourses, out, training_rows=training_rows)
     if as_json:
         sys.stdout.write(recourses.to_json(training_rows=training_rows) + "\n")
         return
     _print_summary(recourses, out)
+
+
+@app.command()
+def attack(
+    train: Train,
+    label: Label,
+    favourable: Favourable,
+    points: Annotated[Path, typer.Option(help="Points to attack, CSV, Parquet, or answers of rocerf explain in JSON.")],
+    k: Deletions,
+    effort: EffortOption = EffortName.THOROUGH,
+    out: Out = None,
+    id_column: PeopleIds = None,
+    train_id_column: TrainIds = None,
+    model: ModelFile = None,
+    c: InversePenalty = 1.0,
+    seed: Seed = 1,
+    training_rows: ShowRows = False,
+    as_json: Json = False,
+) -> None:
+    """Search for the worst deletion of at most k rows at each point, retraining for real after each one tried."""
+    from rocerf.deletion.adversary import Adversary
+    from rocerf.files import attack_records, check_output, read_points, read_training_set, write_records
+
+    if out is not None:
+        check_output(out)
+    rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
+    fitted = _model(model, rows, c)
+    matrix, names = read_points(points, fitted, id_column=id_column)
+    adversary = Adversary(fitted, k, effort=effort, seed=seed)
+    with progress_bar(quiet=as_json) as step:
+        attacks = adversary.attack_all(matrix, progress=lambda done, total: step("points", done, total))
+    records = attack_records(attacks, fitted.score(matrix), names, training_rows=training_rows)
+    if out is not None:
+        write_records(records, out)
+    survive = int((attacks.scores >= 0).sum())
+    searches = ", ".join(attacks.searches)
+    if as_json:
+        print_json({"k": adversary.k, "survive": survive, "searches": attacks.searches, "points": records})
+        return
+    screen = console()
+    screen.print(
+        f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} rows that was tried "
+        f"({int(attacks.retrainings.sum())} models retrained; searches: {searches}).",
+        soft_wrap=True,
+    )
+    if len(attacks):
+        screen.print(f"Lowest score found: {attacks.scores.min():.6f} (accepted from 0 on).")
+    if out is not None:
+        screen.print(f"Written: {out}", soft_wrap=True)
+
+
+@app.command()
+def recheck(
+    train: Train,
+    label: Label,
+    favourable: Favourable,
+    recourses: Annotated[Path, typer.Option(help="Answers already given: JSON written by rocerf explain.")],
+    deleted: Annotated[Path, typer.Option(help="Ids of the rows to delete, one a line.")],
+    out: Out = None,
+    train_id_column: TrainIds = None,
+    model: ModelFile = None,
+    c: InversePenalty = 1.0,
+    as_json: Json = False,
+) -> None:
+    """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""
+    from rocerf.files import check_output, read_ids, read_training_set, write_records
+    from rocerf.recourse.recheck import recheck as check_again
+    from rocerf.recourse.result import Recourses
+
+    if out is not None:
+        check_output(out)
+    rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
+    given = Recourses.from_json(recourses)
+    result = check_again(_model(model, rows, c), given, read_ids(deleted, rows))
+    if out is not None:
+        write_records(result.records(), out)
+    if as_json:
+        sys.stdout.write(result.to_json() + "\n")
+        return
+    console().print(f"{result}.", soft_wrap=True, highlight=False)
+    for place in result.broken[:10]:
+        console().print(f"  no longer holds: person {result.name_of(int(place))}", highlight=False, markup=False)
+    if len(result.broken) > 10:
+        console().print(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
+    if out is not None:
+        console().print(f"Written: {out}", soft_wrap=True)
 
 
 def _model(path: Path | None, rows: Any, c: float) -> Any:
@@ -193,6 +304,7 @@ def _explain(
     cost: CostName,
     immutable: list[str],
     solver: SolverName,
+    effort: EffortName,
     seed: int,
     step: Callable[[str, int, int], None],
 ) -> Recourses:
@@ -210,31 +322,34 @@ def _explain(
     if promise is PromiseName.PLAIN:
         return Scfe(fitted, cost=cost, schema=schema).explain(asking, progress=progress)
     margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
-    explainer = Rocerf(fitted, k, promise=promise, delta=margin, cost=cost, schema=schema, solver=solver, seed=seed)
+    options: dict[str, Any] = {"cost": cost, "schema": schema, "solver": solver, "effort": effort, "seed": seed}
+    explainer = Rocerf(fitted, k, promise=promise, delta=margin, **options)
     return explainer.explain(asking, progress=progress)
 
 
 def _print_summary(recourses: Recourses, out: Path | None) -> None:
-    console = _console()
+    screen = console()
     settings = recourses.settings
-    table = _table(f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"])
+    table = new_table(
+        f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
+    )
     counts: dict[str, int] = {}
     for status in recourses.statuses:
         counts[status.code] = counts.get(status.code, 0) + 1
     for code, count in counts.items():
         table.add_row(code, str(count))
-    console.print(table)
+    screen.print(table)
     if recourses.answered.any():
-        console.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
-        console.print(f"Promise: {settings.sentence}.", soft_wrap=True)
+        screen.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
+        screen.print(f"Promise: {settings.sentence}.", soft_wrap=True)
     if out is None:
         for place, recourse in enumerate(recourses[:5]):
             said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason
-            console.print(f"  person {place + 1}: {said}", soft_wrap=True, highlight=False, markup=False)
+            screen.print(f"  person {place + 1}: {said}", soft_wrap=True, highlight=False, markup=False)
         if len(recourses) > 5:
-            console.print("  ... write all of them with --out answers.csv or --json")
+            screen.print("  ... write all of them with --out answers.csv or --json")
     else:
-        console.print(f"Written: {out}", soft_wrap=True)
+        screen.print(f"Written: {out}", soft_wrap=True)
 
 
 def _number(text: str, option: str) -> float:
@@ -244,51 +359,6 @@ def _number(text: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise OptionError(f"Expected a number >= 0 or 'calibrate' for {option}, got {text!r}.") from None
-
-
-def _fail(message: str, code: int = 2) -> NoReturn:
-    print(f"rocerf: {' '.join(message.splitlines())}", file=sys.stderr)  # noqa: T201
-    raise SystemExit(code)
-
-
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=1) + "\n")
-
-
-def _console(*, stderr: bool = False) -> Any:
-    from rich.console import Console
-
-    return Console(stderr=stderr)
-
-
-def _table(title: str, columns: list[str]) -> Any:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
-    return table
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on standard error; none for machines or when that is not a terminal."""
-    console = _console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda _what, _done, _total: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def step(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
-
-        yield step
 
 
 if __name__ == "__main__":

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rocerf.data.training_set import TrainingSet
+from rocerf.deletion.adversary import Attacks
 from rocerf.errors import ColumnError, DataError, FileFormatError, LabelError, MissingExtraError
+from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.result import Recourses
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Array = NDArray[np.float64]
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -78,6 +86,63 @@ def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = F
         recourses.to_frame().to_csv(path, index_label="person")
     else:
         recourses.to_json(path, training_rows=training_rows)
+
+
+def read_points(path: Path, model: LogisticModel, *, id_column: str | None = None) -> tuple[Array, list[Any]]:
+    """Points (P, d) to be attacked, with their names: a table, or answers written by ``rocerf explain`` as JSON.
+
+    Unanswered people and incomplete rows are left out.
+    """
+    if path.name.lower().endswith(".json"):
+        given = Recourses.from_json(path)
+        matrix, names = given.matrix, list(range(len(given))) if given.index is None else given.index.tolist()
+    else:
+        frame = read_people(path, id_column=id_column)
+        matrix, names = model.matrix(frame), frame.index.tolist()
+    complete = np.asarray(np.isfinite(matrix).all(axis=1))
+    return matrix[complete], [name for name, kept in zip(names, complete, strict=True) if kept]
+
+
+def read_ids(path: Path, train: TrainingSet) -> list[Any]:
+    """Ids of training rows, one a line, as the training set spells them."""
+    if not path.is_file():
+        raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
+    spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
+    lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    return [spelled.get(line, line) for line in lines if line]
+
+
+def attack_records(
+    attacks: Attacks, before: Array, names: list[Any], *, training_rows: bool = False
+) -> list[dict[str, Any]]:
+    """One record for each attacked point; ids of training rows only where asked for."""
+    records = []
+    for name, score, attack in zip(names, before, attacks, strict=True):
+        record: dict[str, Any] = {
+            "person": name,
+            "score_before": float(score),
+            "score_after": float(attack.score) if np.isfinite(attack.score) else None,
+            "survives": bool(attack.score >= 0),
+            "deletions": len(attack.deleted_ids),
+            "found_by": attack.found_by,
+            "retrainings": attack.retrainings,
+        }
+        if training_rows:
+            record["deleted_ids"] = attack.deleted_ids.tolist()
+        records.append(record)
+    return records
+
+
+def write_records(records: list[dict[str, Any]], path: Path) -> None:
+    """Records to ``.csv`` or ``.json``."""
+    import pandas as pd
+
+    check_output(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name.lower().endswith(".csv"):
+        pd.DataFrame(records).to_csv(path, index=False)
+    else:
+        path.write_text(json.dumps(records, indent=1, default=str), encoding="utf-8")
 
 
 def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.DataFrame:

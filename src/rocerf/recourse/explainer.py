@@ -179,6 +179,9 @@ class Rocerf:
         points, costs, margins = np.full((people, d), np.nan), np.full(people, np.nan), np.full(people, np.nan)
         points[asking], margins[asking] = solution.points, solution.values
         costs[asking] = self.cost.of(solution.points - matrix[asking])
+        scores = np.full(people, np.nan)
+        found = np.isfinite(solution.points).all(axis=1)
+        scores[asking[found]] = self.model.score(solution.points[found])
         retrainings = np.zeros(people, np.intp)
         retrainings[asking] = solution.retrainings
         statuses, reasons = list(triage.statuses), list(triage.reasons)
@@ -202,6 +205,7 @@ class Rocerf:
             index=index,
             worst_ids=tuple(worst),
             retrainings=retrainings,
+            scores=scores,
         )
 
     def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:

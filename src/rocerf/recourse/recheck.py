@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from rocerf.errors import DataError
 from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.result import Recourses
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Array = NDArray[np.float64]
 
@@ -59,24 +56,26 @@ class Recheck:
             f"({covered} the promise '{self.promise}' about {self.k})"
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each person: whether the letter holds, and the scores before and after."""
-        import pandas as pd
+    def name_of(self, place: int) -> Any:
+        """How a person is called: the index value they came with, else their number, counted from 1."""
+        return place + 1 if self.index is None else self.index[place]
 
-        holds = [bool(held) if given else None for held, given in zip(self.holds, self.answered, strict=True)]
-        columns = {"holds": holds, "score_before": self.before, "score_after": self.after}
-        return pd.DataFrame(columns, index=self.index)
+    def records(self) -> list[dict[str, Any]]:
+        """One record for each person: whether the letter holds (None: none was given), scores before and after."""
+        return [
+            {
+                "person": self.name_of(place),
+                "holds": bool(self.holds[place]) if self.answered[place] else None,
+                "score_before": _number(self.before[place]),
+                "score_after": _number(self.after[place]),
+            }
+            for place in range(len(self.before))
+        ]
 
     def to_json(self) -> str:
         """The figures as JSON; no ids of training rows."""
-        rows = self.to_frame()
-        people = [
-            {"holds": h, "score_before": _number(b), "score_after": _number(a)}
-            for h, b, a in zip(rows["holds"], self.before, self.after, strict=True)
-        ]
-        index = None if self.index is None else self.index.tolist()
         summary = {"deleted": self.deleted, "k": self.k, "promise": self.promise, "within_promise": self.within_promise}
-        return json.dumps({**summary, "summary": str(self), "index": index, "people": people}, default=str)
+        return json.dumps({**summary, "summary": str(self), "people": self.records()}, default=str)
 
 
 def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
@@ -103,6 +102,11 @@ def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[An
     before, after = np.full(len(recourses), np.nan), np.full(len(recourses), np.nan)
     answered = recourses.answered
     before[answered] = model.score(recourses.matrix[answered])
+    if recourses.scores is not None and np.abs(before - recourses.scores)[answered].max(initial=0.0) > 1e-5:
+        raise DataError(
+            "Expected the model the recourses were made with, got one that scores their points differently by up to "
+            f"{np.abs(before - recourses.scores)[answered].max():.2g}; use the same model, penalty and threshold."
+        )
     after[answered] = later.score(recourses.matrix[answered])
     return Recheck(before, after, answered, len(ids), settings.k, settings.promise, recourses.index)
 

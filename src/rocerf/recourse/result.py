@@ -130,7 +130,8 @@ class Recourse:
 class Recourses:
     """A batch of answers: arrays over people, and a sequence of :class:`Recourse`.
 
-    ``people`` and ``matrix`` have shape (P, d), ``costs`` and ``margins`` (P,). Where nobody answered,
+    ``people`` and ``matrix`` have shape (P, d), ``costs``, ``margins`` and ``scores`` (P,); scores are those of the
+    points at the model as it was. Where nobody answered,
     the point is missing (NaN) and ``statuses`` and ``reasons`` say why.
     """
 
@@ -147,6 +148,7 @@ class Recourses:
     index: NDArray[Any] | None = None
     worst_ids: tuple[NDArray[Any] | None, ...] | None = None
     retrainings: NDArray[np.intp] | None = None
+    scores: Array | None = None
     frame_columns: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
@@ -260,6 +262,7 @@ class Recourses:
             "reason": self.reasons[i],
             "cost": _number(self.costs[i]),
             "margin": _number(self.margins[i]),
+            "score": None if self.scores is None else _number(self.scores[i]),
             "certified": bool(self.certified[i]),
             "retrainings": 0 if self.retrainings is None else int(self.retrainings[i]),
             "person": [_number(value) for value in self.people[i]],
@@ -308,6 +311,7 @@ class Recourses:
             index=None if document["index"] is None else np.array(document["index"]),
             worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
             retrainings=np.array([p["retrainings"] for p in people], dtype=np.intp),
+            scores=_array([p["score"] for p in people]),
             frame_columns=None if document["frame_columns"] is None else tuple(document["frame_columns"]),
         )
 
