@@ -1,7 +1,8 @@
 """The command line: one thin command for each verb of the library.
 
 Exit codes: 0 done (people without a recourse are a result, not a failure); 1 a mistake of ours; 2 bad
-input, said in one sentence on standard error; 130 interrupted. Heavy imports happen inside the commands, so that ``rocerf --help`` answers at once.
+input, said in one sentence on standard error; 130 interrupted. Heavy imports happen inside the
+commands, so that ``rocerf --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random deletions.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """German Credit: plain and robust recourse side by side, under random deletions and true retraining."""
+    """German Credit: what each promise is worth under random and worst-case deletion, with true retraining."""
     from rocerf.evaluation.demo import run_demo
     from rocerf.evaluation.report import write_demo_report
 
@@ -127,14 +128,16 @@ def demo(
     if as_json:
         print_json({**result.to_dict(), "report": str(report)})
         return
-    table = new_table(
-        f"German Credit: {result.denied} of {result.applicants} applicants refused; still accepted after deleting rows "
-        f"at random and retraining ({trials} times each)",
-        ["method", "k", "mean cost", *(f"{v.fraction:.1%}" for v in result.methods[0].validity[1:])],
+    title = (
+        f"German Credit: {result.denied} of {result.applicants} applicants refused. Still accepted after deleting "
+        f"rows and retraining: at random ({trials} times each share), and by the worst deletion found of at most k rows"
     )
+    random = [f"{v.fraction:.1%}" for v in result.methods[0].validity[1:]]
+    table = new_table(title, ["promise", "mean cost", *random, "worst k"])
     for method in result.methods:
         shares = [f"{v.mean:.1%}" for v in method.validity[1:]]
-        table.add_row(method.name, str(method.recourses.settings.k), f"{method.mean_cost:.2f}", *shares)
+        worst = f"{method.survivors}/{len(method.audited)}"
+        table.add_row(method.name, f"{method.mean_cost:.2f}", *shares, worst)
     console().print(table)
     console().print(f"Report: {report}", soft_wrap=True)
 

@@ -114,9 +114,42 @@ def test_no_deletion_and_no_points() -> None:
     assert len(Adversary(model, 2).attack(np.empty((0, 3)))) == 0
 
 
+class Wrapped:
+    """A model that is not a LogisticModel: only the protocol, forwarded."""
+
+    def __init__(self, inner: LogisticModel) -> None:
+        self._inner = inner
+        self.train = inner.train
+
+    def without(self, ids):
+        return Wrapped(self._inner.without(ids))
+
+    def __getattr__(self, name: str):
+        if name in ("score", "predict", "score_gradient", "row_gradients", "curvature"):
+            return getattr(self._inner, name)
+        raise AttributeError(name)
+
+
+def test_any_model_with_without_can_be_attacked() -> None:
+    model = LogisticModel.fit(random_training_set(6, n=80), C=1.0)
+    points = refused_people(model, 6, 5)
+    batched = Adversary(model, 4).attack(points)
+    plain = Adversary(Wrapped(model), 4).attack(points)
+    for x, attack in zip(points, plain, strict=True):
+        assert model.without(attack.deleted_ids).score(x[None])[0] == pytest.approx(attack.score, abs=1e-9)
+    today = model.score(points)
+    assert (today - plain.scores >= 0.9 * (today - batched.scores)).all()
+    small = LogisticModel.fit(random_training_set(7, n=20), C=1.0)
+    x = refused_people(small, 7, 1)
+    truth = Adversary(small, 2, effort="thorough").attack(x).scores
+    np.testing.assert_allclose(Adversary(Wrapped(small), 2, effort="thorough").attack(x).scores, truth, atol=1e-8)
+
+
 def test_bad_options() -> None:
     model = LogisticModel.fit(random_training_set(5), C=1.0)
     with pytest.raises(OptionError, match="effort to be one of quick, normal, thorough"):
         Adversary(model, 2, effort="heroic")
     with pytest.raises(OptionError, match="smaller than the 60 training rows"):
         Adversary(model, 60)
+    with pytest.raises(OptionError, match="from_sklearn"):
+        Adversary("a model", 2)

@@ -16,7 +16,7 @@ def check(name: str, path: object, denied: int, cost: float, trials: int) -> Non
     model = rocerf.LogisticModel.fit(data.train, C=1.0)
     people = data.test.X[model.predict(data.test.X) == 0]
     assert len(people) == denied
-    robust = rocerf.Rocerf(model, "0.5%").explain(people)
+    robust = rocerf.Rocerf(model, "0.5%", promise="first_order").explain(people)
     plain = Scfe(model).explain(people)
     assert robust.answered.all()
     assert robust.costs.mean() == pytest.approx(cost, rel=0.02)

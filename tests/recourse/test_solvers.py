@@ -60,7 +60,7 @@ def test_cutting_planes_reach_the_independent_optimum(seed: int, with_schema: bo
     model = LogisticModel.fit(random_training_set(seed, n=30), C=1.0)
     people = refused_people(model, seed, 5)
     schema = schema_for(model) if with_schema else None
-    recourses = Rocerf(model, 2, delta=DELTA, cost=norm, schema=schema).explain(people)
+    recourses = Rocerf(model, 2, delta=DELTA, cost=norm, schema=schema, promise="first_order").explain(people)
     for i, x0 in enumerate(people):
         reference = independent_cost(model, x0, 2, norm, schema)
         assert recourses.answered[i] == (reference is not None)
@@ -83,8 +83,10 @@ def test_penalty_is_feasible_and_never_cheaper_than_cutting_planes(seed: int, no
     model = LogisticModel.fit(random_training_set(seed, n=80), C=1.0)
     people = refused_people(model, seed, 8)
     schema = schema_for(model) if seed % 2 else None
-    cuts = Rocerf(model, 3, delta=DELTA, cost=norm, schema=schema).explain(people)
-    penalty = Rocerf(model, 3, delta=DELTA, cost=norm, schema=schema, solver="penalty").explain(people)
+    cuts = Rocerf(model, 3, delta=DELTA, cost=norm, schema=schema, promise="first_order").explain(people)
+    penalty = Rocerf(model, 3, delta=DELTA, cost=norm, schema=schema, solver="penalty", promise="first_order").explain(
+        people
+    )
     for recourses in (cuts, penalty):
         feasible_apart_from_the_solver(model, recourses, 3, DELTA)
     both = cuts.answered & penalty.answered
@@ -108,7 +110,7 @@ def test_the_exact_robust_problem_by_brute_force(seed: int, k: int) -> None:
     thetas = [model.without(train.ids[list(S)]).theta if S else model.theta for S in subsets(14, k)]
     slopes, constants = model.halfspaces(np.array(thetas))
     people = refused_people(model, seed, 4)
-    recourses = Rocerf(model, k).explain(people)
+    recourses = Rocerf(model, k, promise="first_order").explain(people)
     plain = Scfe(model).explain(people)
     points = recourses.matrix[recourses.answered]
     assert len(points)
@@ -125,7 +127,7 @@ def test_the_exact_robust_problem_by_brute_force(seed: int, k: int) -> None:
 def test_first_order_points_really_fail_under_the_worst_deletion() -> None:
     """What the wording warns of, measured: deleting the named rows and retraining refuses some of the points."""
     model = LogisticModel.fit(random_training_set(1, n=40), C=10.0)
-    recourses = Rocerf(model, 4).explain(refused_people(model, 1, 10))
+    recourses = Rocerf(model, 4, promise="first_order").explain(refused_people(model, 1, 10))
     scores = [model.without(r.worst_ids).score(r.point[None])[0] for r in recourses if r.answered]
     assert min(scores) < 0
     assert "not a proof" in recourses.settings.sentence
@@ -147,7 +149,7 @@ def test_rules_are_kept_to_the_last_digit() -> None:
     model = LogisticModel.fit(random_training_set(4), C=1.0)
     people = refused_people(model, 4, 30)
     for norm in ("l2", "l1"):
-        recourses = Rocerf(model, 2, cost=norm, schema=schema_for(model)).explain(people)
+        recourses = Rocerf(model, 2, cost=norm, schema=schema_for(model), promise="first_order").explain(people)
         ok = recourses.answered
         assert ok.any()
         x0, x = people[ok], recourses.matrix[ok]
@@ -164,7 +166,9 @@ def test_statuses_tell_unreachable_from_not_robust() -> None:
     everything_fixed = FeatureSchema.free(model.train.columns)
     for name in model.train.columns:
         everything_fixed = everything_fixed.edit(name, direction="fixed")
-    assert Rocerf(model, 1, schema=everything_fixed).explain(person)[0].status is Status.UNREACHABLE
+    assert (
+        Rocerf(model, 1, schema=everything_fixed, promise="first_order").explain(person)[0].status is Status.UNREACHABLE
+    )
     # A box that ends just beyond the plain counterfactual: accepted today, but not after deletions.
     tight = FeatureSchema.free(model.train.columns)
     for j, name in enumerate(model.train.columns):
@@ -172,13 +176,13 @@ def test_statuses_tell_unreachable_from_not_robust() -> None:
         slack = 1e-4 * (ends[1] - ends[0])
         tight = tight.edit(name, lower=ends[0] - slack, upper=ends[1] + slack)
     assert Scfe(model, schema=tight).explain(person)[0].status is Status.ANSWERED
-    assert Rocerf(model, 8, schema=tight).explain(person)[0].status is Status.NOT_ROBUST
+    assert Rocerf(model, 8, schema=tight, promise="first_order").explain(person)[0].status is Status.NOT_ROBUST
 
 
 def test_more_deletions_never_cost_less() -> None:
     model = LogisticModel.fit(random_training_set(6, n=120), C=1.0)
     people = refused_people(model, 6, 10)
-    costs = [Rocerf(model, k).explain(people).costs for k in (0, 1, 3, 9)]
+    costs = [Rocerf(model, k, promise="first_order").explain(people).costs for k in (0, 1, 3, 9)]
     for cheaper, dearer in itertools.pairwise(costs):
         assert (dearer >= cheaper - 1e-9).all()
     np.testing.assert_allclose(costs[0], Scfe(model).explain(people).costs, atol=1e-9)
@@ -186,14 +190,14 @@ def test_more_deletions_never_cost_less() -> None:
 
 def test_calibration_is_deterministic_and_raises_the_margin_only_where_needed() -> None:
     model = LogisticModel.fit(random_training_set(7, n=60), C=1.0)
-    calm = Rocerf(model, 3, delta="calibrate", seed=1)
-    assert calm.delta == Rocerf(model, 3, delta="calibrate", seed=1).delta
+    calm = Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order")
+    assert calm.delta == Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order").delta
     assert calm.explain(refused_people(model, 7, 3)).settings.delta == calm.delta
 
     class Careless(FirstOrder):
         """A promise that fears nothing needs a margin to survive random deletions."""
 
-        def read(self, X):
+        def read(self, X, target=-np.inf):
             return FirstOrder(self.model, 0).read(X)
 
     assert Rocerf(model, 3, promise=Careless(model, 3), delta="calibrate", seed=1).delta > 0
@@ -216,7 +220,7 @@ def test_the_penalty_method_runs_on_torch_arrays() -> None:
     points, found = minimise_by_penalty(read, problem, 0.0)
     assert isinstance(points, torch.Tensor)
     assert bool(found.all())
-    exact = Rocerf(model, 1).explain(people)
+    exact = Rocerf(model, 1, promise="first_order").explain(people)
     cost = torch.linalg.norm((points - X0) / problem.scale, dim=1).numpy()
     np.testing.assert_allclose(cost, exact.costs, rtol=2e-3)
     assert bool((read(points)[0] >= 0).all())

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.many_models import ManyModels
+from rocerf.deletion.rare_groups import RareGroups
+from rocerf.deletion.refit_search import search_by_refits
 from rocerf.deletion.searches import EFFORTS, Effort, Finding, search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Model
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -80,7 +83,8 @@ class Adversary:
 
     Parameters
     ----------
-    model : LogisticModel
+    model : LogisticModel, or any model of the protocol :class:`rocerf.models.model.Model`
+        Logistic models are retrained many at a time; others one at a time, by their own ``without``.
     k : int or str
         A number of rows, or a share such as "0.5%".
     effort : "quick", "normal" or "thorough"
@@ -97,26 +101,40 @@ class Adversary:
     True
     """
 
-    def __init__(self, model: LogisticModel, k: int | str, *, effort: str | Effort = "normal", seed: int = 0) -> None:
-        if not isinstance(model, LogisticModel):
-            raise OptionError(f"Expected a LogisticModel to attack, got {type(model).__name__}.")
+    def __init__(self, model: Model, k: int | str, *, effort: str | Effort = "normal", seed: int = 0) -> None:
+        if not isinstance(model, Model):
+            raise OptionError(
+                f"Expected a model with score, row gradients, curvature and without(ids) to attack, got "
+                f"{type(model).__name__}; wrap a scikit-learn model with LogisticModel.from_sklearn(fitted, train)."
+            )
         self.model = model
         self.k = number_of_deletions(k, len(model.train))
         self.seed = seed
         if isinstance(effort, str) and effort not in EFFORTS:
             raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
-        self.effort = EFFORTS[effort] if isinstance(effort, str) else effort
+        self.effort = (EFFORTS[effort] if isinstance(effort, str) else effort).on(len(model.train))
 
     @cached_property
     def models(self) -> ManyModels:
-        """The batched objective, made at first use."""
+        """The batched objective of a logistic model, made at first use."""
+        assert isinstance(self.model, LogisticModel)
         return ManyModels(self.model)
+
+    @cached_property
+    def groups(self) -> RareGroups | None:
+        """The training set's rare groups, where the effort starts from them."""
+        return RareGroups.of(self.models, self.k) if "groups" in self.effort.searches else None
 
     def attack(self, points: Any, *, progress: Progress | None = None) -> Any:
         """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`."""
         if np.ndim(points) == 1:
-            return self.attack_all(self.model.matrix(np.asarray(points)[None, :]))[0]
-        return self.attack_all(self.model.matrix(points), progress=progress)
+            return self.attack_all(self._matrix(np.asarray(points)[None, :]))[0]
+        return self.attack_all(self._matrix(points), progress=progress)
+
+    def _matrix(self, points: Any) -> Array:
+        if isinstance(self.model, LogisticModel):
+            return self.model.matrix(points)
+        return np.asarray(points, dtype=np.float64)
 
     def attack_all(self, X: Array, *, stop_below: Array | None = None, progress: Progress | None = None) -> Attacks:
         """The worst deletions for P points (P, d).
@@ -124,19 +142,37 @@ class Adversary:
         A point whose score was brought below its ``stop_below`` (P,) is not attacked further: what is
         reported for it is a true retraining, but perhaps not the worst.
         """
-        directions = self.model.score_gradient(X)
+        if not isinstance(self.model, LogisticModel):
+            finding = search_by_refits(self.model, X, self.k, self.effort)
+            return self._collected([finding], offset=0.0, searches=("relinearise", "brute force"))
         label = self.model.removable_class(self.k)
         if label is not None:
             return self._vanished(label, len(X))
-        size = max(1, min(64, BLOCK_ENTRIES // len(self.model.train), -(-len(X) // workers())))
+        findings = self._search_in_blocks(self.model, X, stop_below, progress)
+        return self._collected(findings, offset=self.model.offset, searches=self.effort.searches)
+
+    def _search_in_blocks(
+        self, model: LogisticModel, X: Array, stop_below: Array | None, progress: Progress | None
+    ) -> list[Finding]:
+        directions = model.score_gradient(X)
+        size = max(1, min(64, BLOCK_ENTRIES // len(model.train), -(-len(X) // workers())))
         blocks = [slice(start, start + size) for start in range(0, len(X), size)]
         self.models.prepare()
+        groups = self.groups
         findings: list[Finding] = []
 
         def one(block: slice) -> Finding:
-            floor = None if stop_below is None else stop_below[block] + self.model.offset
+            floor = None if stop_below is None else stop_below[block] + model.offset
+            own = directions[block]
             return search(
-                self.models, directions[block], self.k, self.effort, self.seed, first=block.start, stop_below=floor
+                self.models,
+                own,
+                self.k,
+                self.effort,
+                self.seed,
+                groups=groups,
+                first=block.start,
+                stop_below=floor,
             )
 
         with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
@@ -144,19 +180,18 @@ class Adversary:
                 findings.append(finding)
                 if progress is not None:
                     progress(sum(map(len, findings)), len(X))
-        return self._collected(findings)
+        return findings
 
-    def _collected(self, findings: list[Finding]) -> Attacks:
+    def _collected(self, findings: list[Finding], offset: float, searches: tuple[str, ...]) -> Attacks:
         ids = self.model.train.ids
-        p = len(self.model.theta)
         scores = np.concatenate([f.scores for f in findings]) if findings else np.empty(0)
         return Attacks(
-            scores=scores - self.model.offset,
-            thetas=np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, p)),
+            scores=scores - offset,
+            thetas=np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, 0)),
             deleted_ids=tuple(ids[rows] for f in findings for rows in f.sets),
             found_by=tuple(name for f in findings for name in f.found_by),
             retrainings=np.concatenate([f.retrainings for f in findings]) if findings else np.empty(0, np.intp),
-            searches=self.effort.searches,
+            searches=searches,
         )
 
     def _vanished(self, label: Any, count: int) -> Attacks:
@@ -164,7 +199,7 @@ class Adversary:
         gone = train.ids[train.y == float(label == train.favourable)]
         return Attacks(
             scores=np.full(count, -np.inf),
-            thetas=np.full((count, len(self.model.theta)), np.nan),
+            thetas=np.full((count, len(self.models.theta)), np.nan),
             deleted_ids=(gone,) * count,
             found_by=("a class vanishes",) * count,
             retrainings=np.zeros(count, np.intp),

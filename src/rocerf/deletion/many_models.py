@@ -131,6 +131,11 @@ class ManyModels:
         whitened = self.model.curvature().whiten(self.X)
         return pull, self.weights * self.sign * pull, np.einsum("ij,ij->i", whitened, whitened)
 
+    def push(self) -> Array:
+        """How hard each row pulls on the full model: the length of its gradient in the metric of the Hessian; (n,)."""
+        _, residual, lengths = self._base
+        return np.asarray(np.abs(residual) * np.sqrt(lengths))
+
     def _strength(self, deletions: Deletions) -> Array:
         """``lam`` of each model, shape (M, 1)."""
         penalty = self.model.penalty

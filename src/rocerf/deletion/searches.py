@@ -1,13 +1,14 @@
 """The searches behind the adversary, each over a block of points at once.
 
 All of them move between sets of rows by *re-linearising*: retrain without the present set, score every row at
-that model (rows in the set by what keeping them out does), take the k most harmful, repeat. They differ in
-where they start and how they walk:
+that model (rows in the set by what keeping them out does), exchange rows for more harmful ones, repeat while the
+score falls. They differ in where they start and how the set grows:
 
 * ``relinearise``: from the leverage-corrected first-order set of the full model;
 * ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row,
   several sets side by side;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
+* ``groups``: from the holders of a rare value, by label (:mod:`rocerf.deletion.rare_groups`);
 * ``random``: from first-order sets with noise on the harms (seeded);
 * ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
 * ``brute force``: all sets, where they are few.
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.many_models import Deletions, Look, ManyModels
+from rocerf.deletion.rare_groups import RareGroups
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -53,20 +55,42 @@ class Effort:
     random_starts: int = 0
     relaxation_steps: int = 10
     beam: int = 0
+    group_starts: int = 0
     swaps: int = 0
     swap_width: int = 4
     brute_force: int = 0
+    on_small_tables: Effort | None = None
 
+    def on(self, rows: int) -> Effort:
+        """The effort for a table of this many rows: where passes are cheap, the same time buys more searches."""
+        return self.on_small_tables if self.on_small_tables is not None and rows <= SMALL_TABLE else self
+
+
+#: Up to this many rows a table is small.
+SMALL_TABLE = 10_000
+
+_ALL = ("relinearise", "greedy", "groups", "relaxation", "random", "swap", "brute force")
 
 EFFORTS = {
-    "quick": Effort("quick", ("relinearise",), rounds=4),
+    "quick": Effort("quick", ("relinearise",), rounds=6),
     "normal": Effort(
-        "normal", ("relinearise", "greedy", "swap"), rounds=8, swaps=2, swap_width=0, beam=6, brute_force=500
+        "normal",
+        ("relinearise", "greedy", "groups", "swap"),
+        rounds=10,
+        group_starts=2,
+        beam=6,
+        swaps=2,
+        swap_width=0,
+        brute_force=500,
+        on_small_tables=Effort(
+            "normal", _ALL, rounds=10, group_starts=3, random_starts=1, beam=6, swaps=4, swap_width=3, brute_force=500
+        ),
     ),
     "thorough": Effort(
         "thorough",
-        ("relinearise", "greedy", "relaxation", "random", "swap", "brute force"),
-        rounds=12,
+        _ALL,
+        rounds=14,
+        group_starts=4,
         random_starts=3,
         relaxation_steps=12,
         beam=10,
@@ -130,11 +154,13 @@ def search(
     effort: Effort,
     seed: int,
     *,
+    groups: RareGroups | None = None,
     first: int = 0,
     stop_below: Array | None = None,
 ) -> Finding:
     """Run the effort's searches for a block of points with these score gradients (M, p).
 
+    ``groups`` are the training set's rare groups, if the effort starts from them.
     ``first`` is the number of the block's first point, so that random starts depend on (seed, point) alone.
     A point whose score fell below its ``stop_below`` (M,) is refuted and not searched further.
     """
@@ -147,7 +173,7 @@ def search(
         return finding
     base = _harms_of_full_model(models, directions)
     floor = np.full(len(directions), -np.inf) if stop_below is None else stop_below
-    for name, start, sizes in _starts(models, directions, base, k, effort, seed, first):
+    for name, start, sizes in _starts(models, directions, base, k, effort, groups, seed, first):
         points = np.flatnonzero(finding.scores >= floor)
         if not len(points):
             return finding
@@ -172,7 +198,14 @@ def _harms_of_full_model(models: ManyModels, directions: Array) -> Array:
 
 
 def _starts(
-    models: ManyModels, directions: Array, base: Array, k: int, effort: Effort, seed: int, first: int
+    models: ManyModels,
+    directions: Array,
+    base: Array,
+    k: int,
+    effort: Effort,
+    groups: RareGroups | None,
+    seed: int,
+    first: int,
 ) -> Iterator[tuple[str, Callable[[Rows], Deletions], list[int]]]:
     """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
     steady = [k] * effort.rounds
@@ -181,6 +214,13 @@ def _starts(
     if "greedy" in effort.searches and k > 1:
         blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
         yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
+    if "groups" in effort.searches and groups is not None:
+        for which in range(min(effort.group_starts, len(groups.sets))):
+
+            def from_group(points: Rows, which: int = which) -> Deletions:
+                return groups.starts(directions[points], base[points], k, which)
+
+            yield "groups", from_group, steady
     if "relaxation" in effort.searches:
         steps = effort.relaxation_steps
         yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
@@ -195,52 +235,91 @@ def _starts(
         yield "random", noisy, steady
 
 
+@dataclass(eq=False)
+class _Walkers:
+    """Where the walk of each point stands: its set, its retrained model, the score there and the harm of every row."""
+
+    deletions: Deletions
+    guesses: Array
+    thetas: Array
+    scores: Array
+    harms: Array
+
+    @classmethod
+    def at(cls, deletions: Deletions, guesses: Array, rows: int) -> _Walkers:
+        count = len(deletions)
+        return cls(deletions, guesses, guesses.copy(), np.full(count, np.inf), np.zeros((count, rows)))
+
+    def move(self, who: Rows, deletions: Deletions, guesses: Array, thetas: Array, scores: Array, harms: Array) -> None:
+        self.deletions.rows[who], self.deletions.amounts[who] = deletions.rows, deletions.amounts
+        self.guesses[who], self.thetas[who], self.scores[who], self.harms[who] = guesses, thetas, scores, harms
+
+
 def _walk(
     models: ManyModels,
     directions: Array,
     points: Rows,
-    deletions: Deletions,
+    start: Deletions,
     sizes: list[int],
     finding: Finding,
     name: str,
 ) -> None:
-    """Re-linearise from a start for these points; converge the lowest set met for each and report it."""
-    count, k = len(points), deletions.rows.shape[1]
+    """Walk from a start for these points; converge the set each walk ends at and report it.
+
+    A step exchanges rows of the set for more harmful ones outside, at first all that first order suggests. A step
+    that does not lower the score is taken back and tried with half as many rows: the harms are true only nearby.
+    """
+    k = start.rows.shape[1]
     toward = directions[points]
-    guess = models.first_guess(deletions)
-    thetas = guess.copy()
-    best_scores = np.full(count, np.inf)
-    best_thetas, best_rows, best_amounts = thetas.copy(), deletions.rows.copy(), deletions.amounts.copy()
-    met: list[set[bytes]] = [set() for _ in range(count)]
-    open_ = np.arange(count)
-    for size in sizes:
-        mine = deletions[open_]
-        look = models.look(thetas[open_], mine)
-        retrained = thetas[open_] - _newton_step(look)
+    now = _Walkers.at(start, models.first_guess(start), len(models.X))
+    radius = np.full(len(points), k)
+    open_ = np.arange(len(points))
+    trial, guesses = start, now.guesses
+    for step, size in enumerate(sizes):
+        # The difference of two first guesses carries a retrained model over to the next set.
+        thetas = now.thetas[open_] + guesses - now.guesses[open_]
+        look = models.look(thetas, trial)
+        retrained = thetas - _newton_step(look)
         scores = np.einsum("ij,ij->i", toward[open_], retrained)
-        lower = scores < best_scores[open_] - 1e-12
-        won = open_[lower]
-        best_scores[won], best_thetas[won] = scores[lower], retrained[lower]
-        best_rows[won], best_amounts[won] = mine.rows[lower], mine.amounts[lower]
-        harms = models.harms(look, thetas[open_], mine, toward[open_], leverage=True)
-        new = models.worst_of(harms, size, k)
-        new_guess = models.first_guess(new)
-        # The difference of two first guesses carries the retrained model over to the new set.
-        moved = retrained + new_guess - guess[open_]
-        keys = new.keys()
-        fresh = np.array([key not in met[place] for key, place in zip(keys, open_, strict=True)])
-        for key, place in zip(keys, open_, strict=True):
-            met[place].add(key)
-        fresh &= np.isfinite(moved).all(axis=1)
-        guess[open_], thetas[open_] = new_guess, moved
-        deletions.rows[open_], deletions.amounts[open_] = new.rows, new.amounts
-        open_ = open_[fresh]
+        lower = scores < now.scores[open_] - 1e-10
+        if lower.any():
+            own = np.flatnonzero(lower)
+            part = Look(look.gradients[own], look.hessians[own], look.pulls[own])
+            harms = models.harms(part, thetas[own], trial[own], toward[open_[own]], leverage=True)
+            now.move(open_[own], trial[own], guesses[own], retrained[own], scores[own], harms)
+        growing = size < k
+        radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), 0 if growing else radius[open_] // 2)
+        if step == len(sizes) - 1:
+            break
+        trial, changed = _exchange(models, now, open_, radius, sizes[step + 1])
+        open_, trial = open_[changed], trial[changed]
         if not len(open_):
             break
-    best = Deletions(best_rows, best_amounts)
-    news = finding.unseen(points, best.keys())
+        guesses = models.first_guess(trial)
+    ended = np.flatnonzero(np.isfinite(now.scores))
+    news = ended[finding.unseen(points[ended], now.deletions[ended].keys())]
     if len(news):
-        finding.consider(points[news], models.converge(best_thetas[news], best[news]), best[news], directions, name)
+        final = now.deletions[news]
+        finding.consider(points[news], models.converge(now.thetas[news], final), final, directions, name)
+
+
+def _exchange(
+    models: ManyModels, now: _Walkers, open_: Rows, radius: Rows, size: int
+) -> tuple[Deletions, NDArray[np.bool_]]:
+    """The next sets of the open walks: up to ``radius`` rows exchanged; and whose set changes at all."""
+    width = now.deletions.rows.shape[1]
+    wanted = models.worst_of(now.harms[open_], size, width)
+    sets, changed = [], np.zeros(len(open_), dtype=bool)
+    for place, walk in enumerate(open_):
+        have, want, harms = now.deletions.set_of(int(walk)), wanted.set_of(place), now.harms[walk]
+        coming, leaving = np.setdiff1d(want, have), np.setdiff1d(have, want)
+        room = size - len(have)
+        count = min(radius[walk], len(coming)) if room <= 0 else len(coming)
+        coming = coming[np.argsort(harms[coming], kind="stable")[:count]]
+        leaving = leaving[np.argsort(-harms[leaving], kind="stable")[: max(len(coming) - max(room, 0), 0)]]
+        sets.append(np.concatenate([np.setdiff1d(have, leaving), coming]))
+        changed[place] = count > 0
+    return Deletions.of(sets, width), changed
 
 
 def _newton_step(look: Look) -> Array:

@@ -1,4 +1,4 @@
-"""The demonstration: German Credit, plain counterfactuals beside recourse that expects deletions."""
+"""The demonstration: German Credit, what each promise is worth under random and under worst-case deletion."""
 
 from __future__ import annotations
 
@@ -7,68 +7,62 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rocerf.baselines.scfe import Scfe
 from rocerf.data.datasets import Dataset, load_dataset
 from rocerf.data.schema import Direction, FeatureSchema, Kind
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.budget import largest_survived
 from rocerf.evaluation.metrics import Validity, validity_curves
 from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourse, Recourses
 
 FRACTIONS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
-SHARES = ("0.5%", "2%")
+
+#: Promise and share of rows (or number) for each way of giving recourse, in the order shown.
+WAYS = (
+    ("first_order", "0.5%"),
+    ("first_order", "2%"),
+    ("retrained", "0.5%"),
+    ("retrained", "2%"),
+    ("certified", 1),
+)
+
+#: Worst-case deletions are tried up to this number of rows.
+MOST_DELETIONS = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """One way of giving recourse, with its answers and how they fared."""
+    """One way of giving recourse, with its answers and how they fared.
+
+    ``audited`` are the scores after the worst deletion found of at most k rows (for the plain counterfactual, of
+    the smallest k shown); ``survived`` is the number of worst-case deletions each point withstood.
+    """
 
     name: str
     key: str
     recourses: Recourses
     validity: tuple[Validity, ...]
+    audited_k: int
+    audited: NDArray[np.float64]
+    survived: NDArray[np.intp]
 
     @property
     def mean_cost(self) -> float:
         """Mean cost over answered people."""
         return float(self.recourses.costs[self.recourses.answered].mean())
 
+    @property
+    def survivors(self) -> int:
+        """People whose point withstood every deletion of at most ``audited_k`` rows that was tried."""
+        return int((self.audited >= 0).sum())
 
-@dataclass(frozen=True, eq=False)
-class Demo:
-    """All that the demonstration measured."""
-
-    dataset: Dataset
-    accuracy: float
-    denied: int
-    applicants: int
-    methods: tuple[Method, ...]
-    trials: int
-    seed: int
-    example: Example
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "dataset": self.dataset.name,
-            "accuracy": self.accuracy,
-            "applicants": self.applicants,
-            "denied": self.denied,
-            "trials": self.trials,
-            "seed": self.seed,
-            "data_checksum": self.dataset.train.checksum,
-            "methods": [
-                {
-                    "method": method.name,
-                    "k": method.recourses.settings.k,
-                    "mean_cost": method.mean_cost,
-                    "answered": int(method.recourses.answered.sum()),
-                    "validity": {str(v.fraction): [v.mean, v.standard_error] for v in method.validity},
-                }
-                for method in self.methods
-            ],
-        }
+    def share_after(self, deletions: int) -> float:
+        """Share of points still accepted after the worst deletion found of this many rows."""
+        return float((self.survived >= deletions).mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,36 +75,112 @@ class Example:
     answered: int
 
 
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """All that the demonstration measured."""
+
+    dataset: Dataset
+    accuracy: float
+    denied: int
+    applicants: int
+    methods: tuple[Method, ...]
+    abstention: str
+    trials: int
+    seed: int
+    example: Example
+
+    def method(self, key: str) -> Method:
+        """The method with this key."""
+        return next(method for method in self.methods if method.key == key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "dataset": self.dataset.name,
+            "accuracy": self.accuracy,
+            "applicants": self.applicants,
+            "denied": self.denied,
+            "trials": self.trials,
+            "seed": self.seed,
+            "data_checksum": self.dataset.train.checksum,
+            "abstention": self.abstention,
+            "methods": [
+                {
+                    "method": method.name,
+                    "promise": method.recourses.settings.promise,
+                    "sentence": method.recourses.settings.sentence,
+                    "k": method.recourses.settings.k,
+                    "mean_cost": method.mean_cost,
+                    "answered": int(method.recourses.answered.sum()),
+                    "validity": {str(v.fraction): [v.mean, v.standard_error] for v in method.validity},
+                    "worst_case": {"k": method.audited_k, "survive": method.survivors, "of": len(method.audited)},
+                    "deletions_survived_median": float(np.median(method.survived)),
+                }
+                for method in self.methods
+            ],
+        }
+
+
 def run_demo(*, trials: int = 100, seed: int = 0, progress: Callable[[str, int, int], None] | None = None) -> Demo:
-    """Train, list the denied, give each a plain and two robust recourses, delete at random, retrain, compare."""
+    """Train, list the denied, give recourse in every way, delete at random and at worst, retrain, compare."""
     data = load_dataset("german")
     model = LogisticModel.fit(data.train, C=1.0)
     people = data.test.frame()
     accepted = model.predict(people)
     denied = people[accepted == 0]
-    explained = [("plain counterfactual", "plain", Scfe(model).explain(denied))]
-    explained += [
-        (f"ROCERF first_order, k = {share}", f"first_order_{share}", Rocerf(model, share, seed=seed).explain(denied))
-        for share in SHARES
-    ]
+    explained = _recourses(model, denied, seed)
     curves = validity_curves(
         model,
-        {key: recourses.points for _, key, recourses in explained},
+        {key: recourses.points for key, recourses in explained.items()},
         FRACTIONS,
         trials,
         seed,
-        progress=None if progress is None else lambda done, total: progress("retraining", done, total),
+        progress=None if progress is None else lambda done, total: progress("random deletions", done, total),
     )
+    methods = []
+    for place, (key, found) in enumerate(explained.items()):
+        methods.append(_audited(model, key, found, tuple(curves[key]), seed))
+        if progress is not None:
+            progress("worst deletions", place + 1, len(explained))
     return Demo(
         dataset=data,
         accuracy=float((accepted == data.test.y).mean()),
         denied=len(denied),
         applicants=len(people),
-        methods=tuple(Method(name, key, found, tuple(curves[key])) for name, key, found in explained),
+        methods=tuple(methods),
+        abstention=_abstention(model, denied),
         trials=trials,
         seed=seed,
         example=_example(model, data, denied),
     )
+
+
+def _recourses(model: LogisticModel, denied: Any, seed: int) -> dict[str, Recourses]:
+    found = {"plain": Scfe(model).explain(denied)}
+    for promise, k in WAYS:
+        found[f"{promise} {k}"] = Rocerf(model, k, promise=promise, seed=seed).explain(denied)
+    return found
+
+
+def _audited(model: LogisticModel, key: str, recourses: Recourses, validity: tuple[Validity, ...], seed: int) -> Method:
+    """Attack the points with another seed and more effort than the solver used."""
+    settings = recourses.settings
+    points = recourses.matrix[recourses.answered]
+    k = settings.k or Rocerf(model, WAYS[0][1], promise="first_order").k
+    audit = Adversary(model, k, effort="thorough", seed=seed + 1).attack_all(points)
+    survived = largest_survived(model, points, MOST_DELETIONS, effort="normal", seed=seed + 1)
+    name = "plain counterfactual" if key == "plain" else f"{settings.promise}, k = {settings.k}"
+    return Method(name, key, recourses, validity, k, audit.scores, survived)
+
+
+def _abstention(model: LogisticModel, denied: Any) -> str:
+    """What the certificate says where it cannot prove anything."""
+    from rocerf.deletion.certificate import Options
+    from rocerf.promises.certified import Certified
+
+    k = Rocerf(model, WAYS[0][1], promise="first_order").k
+    promise = Certified(model, k, options=Options(branch_nodes=0))
+    return Rocerf(model, k, promise=promise).explain(denied[:1])[0].certificate.reason
 
 
 def amounts_only(schema: FeatureSchema) -> FeatureSchema:
@@ -124,7 +194,7 @@ def amounts_only(schema: FeatureSchema) -> FeatureSchema:
 def _example(model: LogisticModel, data: Dataset, denied: Any) -> Example:
     schema = amounts_only(data.schema)
     plain = Scfe(model, cost="l1", schema=schema).explain(denied)
-    robust = Rocerf(model, SHARES[0], cost="l1", schema=schema).explain(denied)
+    robust = Rocerf(model, WAYS[0][1], promise="retrained", cost="l1", schema=schema).explain(denied)
     both = np.flatnonzero(plain.answered & robust.answered)
     # A telling case that reads at a glance: few columns change, and the price of robustness shows.
     columns = np.array([len(robust[int(i)].changes) for i in both])

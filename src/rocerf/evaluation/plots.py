@@ -15,16 +15,10 @@ import numpy as np
 if TYPE_CHECKING:
     from rocerf.evaluation.demo import Method
 
-COLOURS = {
-    "plain": "#E69F00",
-    "first_order": "#0072B2",
-    "first_order_0.5%": "#0072B2",
-    "first_order_2%": "#009E73",
-}
-MARKERS = {"plain": "s", "first_order": "o", "first_order_0.5%": "o", "first_order_2%": "^"}
-
-#: Curves that lie on top of each other must both be seen.
-LINES = {"first_order_2%": (0, (4, 3))}
+#: One colour and marker for each promise; a dashed line for the larger k.
+COLOURS = {"plain": "#E69F00", "first_order": "#0072B2", "retrained": "#009E73", "certified": "#CC79A7"}
+MARKERS = {"plain": "s", "first_order": "o", "retrained": "^", "certified": "D"}
+DASHED = ("2%",)
 
 _STYLE: dict[str, Any] = {
     "font.size": 10,
@@ -38,35 +32,45 @@ _STYLE: dict[str, Any] = {
 }
 
 
-def draw_validity(methods: Sequence[Method]) -> str:
-    """Validity against the share of rows deleted at random, with two standard errors."""
-    with _canvas(6.4, 3.6) as (figure, axes):
+def _look(method: Method) -> dict[str, Any]:
+    promise, _, size = method.key.partition(" ")
+    return {
+        "color": COLOURS[promise],
+        "marker": MARKERS[promise],
+        "linestyle": (0, (4, 2)) if size in DASHED else "-",
+        "label": method.name,
+        "linewidth": 1.8,
+        "markersize": 5,
+    }
+
+
+def draw_survival(methods: Sequence[Method], most: int) -> str:
+    """Two panels: rows deleted at random, and rows deleted by the adversary; share still accepted in both."""
+    with _canvas(8.6, 4.1, panels=2) as (figure, (left, right)):
         for method in methods:
             x = [100 * v.fraction for v in method.validity]
             y = [100 * v.mean for v in method.validity]
             error = [200 * v.standard_error for v in method.validity]
-            axes.errorbar(
-                x,
-                y,
-                yerr=error,
-                label=method.name,
-                color=COLOURS[method.key],
-                marker=MARKERS[method.key],
-                capsize=3,
-                linewidth=1.8,
-                linestyle=LINES.get(method.key, "-"),
-            )
-        axes.set_ylim(0, 105)
-        axes.set_xlim(-0.1, 5.3)
-        axes.set_xlabel("training rows deleted at random (%)")
-        axes.set_ylabel("recourses still accepted (%)")
-        axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.26))
+            left.errorbar(x, y, yerr=error, capsize=3, **_look(method))
+            steps = range(most + 1)
+            shares = [100 * method.share_after(deletions) for deletions in steps]
+            right.step(steps, shares, where="mid", markevery=2, **_look(method))
+        left.set_title("rows deleted at random", loc="left", fontsize=11)
+        left.set_xlabel("training rows deleted (%)")
+        left.set_ylabel("recourses still accepted (%)")
+        right.set_title("the worst rows deleted, model retrained", loc="left", fontsize=11)
+        right.set_xlabel("number of rows deleted")
+        right.set_xlim(-0.3, most + 0.3)
+        for axes in (left, right):
+            axes.set_ylim(-4, 105)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
         return _svg(figure)
 
 
 def draw_costs(methods: Sequence[Method]) -> str:
     """What each person pays: a box a method, with the mean as a diamond."""
-    with _canvas(6.4, 1.2 + 0.65 * len(methods)) as (figure, axes):
+    with _canvas(8.6, 1.0 + 0.6 * len(methods)) as (figure, (axes,)):
         costs = [method.recourses.costs[method.recourses.answered] for method in methods]
         boxes = axes.boxplot(
             costs,
@@ -79,7 +83,7 @@ def draw_costs(methods: Sequence[Method]) -> str:
             flierprops={"markersize": 3},
         )
         for box, method in zip(boxes["boxes"], methods, strict=True):
-            box.set_facecolor(COLOURS[method.key])
+            box.set_facecolor(_look(method)["color"])
             box.set_alpha(0.75)
         axes.set_yticks(range(1, len(methods) + 1), [method.name for method in methods])
         axes.invert_yaxis()
@@ -87,17 +91,17 @@ def draw_costs(methods: Sequence[Method]) -> str:
         axes.set_xlabel("cost of the change (L2 norm, in standard deviations)")
         for place, cost in enumerate(costs, start=1):
             label = f"mean {np.mean(cost):.2f}"
-            axes.annotate(label, (np.mean(cost), place), (0, 17), textcoords="offset points", ha="center", fontsize=9)
+            axes.annotate(label, (np.mean(cost), place), (0, 13), textcoords="offset points", ha="center", fontsize=9)
         return _svg(figure)
 
 
 class _canvas:  # noqa: N801  (used like a function)
     """A figure drawn off screen in our style, closed at the end."""
 
-    def __init__(self, width: float, height: float) -> None:
-        self._size = (width, height)
+    def __init__(self, width: float, height: float, panels: int = 1) -> None:
+        self._size, self._panels = (width, height), panels
 
-    def __enter__(self) -> tuple[Any, Any]:
+    def __enter__(self) -> tuple[Any, tuple[Any, ...]]:
         import matplotlib
 
         self._context = matplotlib.rc_context(_STYLE)
@@ -107,7 +111,8 @@ class _canvas:  # noqa: N801  (used like a function)
 
         self._figure = Figure(figsize=self._size, layout="constrained")
         FigureCanvasSVG(self._figure)
-        return self._figure, self._figure.add_subplot()
+        axes = self._figure.subplots(1, self._panels, sharey=True, squeeze=False)
+        return self._figure, tuple(axes[0])
 
     def __exit__(self, *details: object) -> None:
         self._context.__exit__(None, None, None)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,16 +18,19 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.retraining import checked_seed
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
+from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
 from rocerf.recourse.calibration import calibrate_delta
 from rocerf.recourse.cost import Cost
 from rocerf.recourse.cutting_plane import solve_by_cuts
+from rocerf.recourse.explainer_files import read_explainer, restore, write_explainer
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.penalty import solve_by_penalty
 from rocerf.recourse.recheck import Recheck, recheck
+from rocerf.recourse.removal_budget import RemovalBudget, removal_budget
 from rocerf.recourse.result import Recourses, Settings, Status
 from rocerf.recourse.solution import Outcome, Progress, Solution
 from rocerf.recourse.triage import Triage
@@ -40,6 +44,7 @@ Array = NDArray[np.float64]
 #: The promises known by name.
 PROMISES: dict[str, Callable[[LogisticModel, int, str, int], Promise]] = {
     "retrained": lambda model, k, effort, seed: Retrained(model, k, effort=effort, seed=seed),
+    "certified": lambda model, k, _effort, _seed: Certified(model, k),
     "first_order": lambda model, k, _effort, seed: FirstOrder(model, k, seed=seed),
 }
 SOLVERS = ("auto", "cutting_plane", "penalty")
@@ -109,6 +114,7 @@ class Rocerf:
         self.model = model
         self.k = number_of_deletions(k, len(model.train))
         self.seed = checked_seed(seed)
+        self.effort = effort
         self.promise = _promise(promise, model, self.k, effort, seed)
         self.cost = Cost.named(cost, np.asarray(model.train.spread))
         self.schema = schema
@@ -211,6 +217,42 @@ class Rocerf:
     def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
         """What deleting these rows does to recourses already given: retrain without them, see which still hold."""
         return recheck(self.model, recourses, deleted_ids)
+
+    def removal_budget(
+        self, points: ArrayLike | pd.DataFrame, *, most: int | None = None, progress: Progress | None = None
+    ) -> RemovalBudget:
+        """How many deletions each point (P, d) survives: proven from below, found from above.
+
+        Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
+        explainer's own certificate if it has one, else that of a single deletion on tables of moderate size.
+        """
+        n = len(self.model.train)
+        limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
+        proofs = [self.promise] if isinstance(self.promise, Certified) else None
+        X = self.model.matrix(points)
+        return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything into a folder: model, options, and the pool of cuts or the certificate; no pickle."""
+        options = {
+            "k": self.k,
+            "promise": self.promise.wording.name,
+            "delta": self.delta,
+            "cost": str(self.cost.norm),
+            "solver": self.solver,
+            "effort": self.effort,
+            "seed": self.seed,
+        }
+        write_explainer(path, self.model, options, self.schema, self.promise)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Rocerf:
+        """Read what :meth:`save` wrote; nothing found or proven has to be found or proven again."""
+        model, options, schema, state = read_explainer(path)
+        k = options.pop("k")
+        explainer = cls(model, k, schema=schema, **options)
+        restore(explainer.promise, state)
+        return explainer
 
     def settings(self) -> Settings:
         """How this explainer makes its recourses."""

@@ -88,7 +88,7 @@ def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[An
     >>> model = rocerf.LogisticModel.fit(data.train)
     >>> letters = rocerf.Rocerf(model, k=4, promise="first_order").explain(data.test.X[:40])
     >>> print(recheck(model, letters, data.train.ids[:2]))
-    10 of 10 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
+    13 of 13 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
     """
     settings = recourses.settings
     if settings.data_checksum != model.train.checksum:

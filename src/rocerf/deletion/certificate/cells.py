@@ -1,0 +1,235 @@
+"""Cells along one direction: the sharp bound on thin slices of the box, where the whole box is too wide.
+
+Most of the uncertainty about the mean Hessian of a large table comes from one direction p. Bounds are kept for three
+kinds of linear functionals of the move: every row's ``u_i``, every rest ``u_i - alpha_i s``, and ``s = p'Delta`` itself.
+A move in the slice ``l <= s <= h`` has each ``u_i`` in ``alpha_i [l, h]`` plus its rest: a much thinner box.
+Soundness: docs/certificate.md, section 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.options import Effort
+from rocerf.deletion.certificate.problem import White
+from rocerf.deletion.certificate.sharp_bound import (
+    ABSOLUTE_TOLERANCE,
+    CLOSING_TOLERANCE,
+    LARGEST_BOX,
+    Interval,
+    Sample,
+    image_of_box,
+    interval_on_box,
+    search_sample,
+)
+
+_SEARCH_PASSES = 7
+_PROOF_PASSES = 30
+_PASSES_IN_A_CELL = 2
+_FIRST_BOX = 1.3  # times the image of the empty box
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """The direction p (white) and every row's share ``alpha_i`` of it."""
+
+    direction: Array  # (p,)
+    share: Array  # (n,)
+
+    def functionals(self, white: White, pick: Indices) -> Array:
+        """The rests of the picked rows, then the direction; (m + 1, p)."""
+        rests = white.rows[pick] - self.share[pick, None] * self.direction
+        return np.concatenate([rests, self.direction[None]])
+
+
+@dataclass(frozen=True)
+class ClosedCells:
+    """Proven bounds ``-down <= functional <= up`` of all rows, rests and the direction, (2 n + 1,), and the cells left."""
+
+    slicing: Slicing
+    down: Array
+    up: Array
+    intervals: list[Interval]
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """One pass over all cells: the image of K for the picked rows, their rests and the direction."""
+
+    down: Array  # (2 m + 1,)
+    up: Array
+    schwarz: Array  # (n,), Cauchy-Schwarz bound of every row
+    intervals: list[Interval]  # of the cells that may hold a solution
+
+
+def close_cells(white: White, effort: Effort, cells: int) -> ClosedCells | None:
+    """Find bounds of all functionals that the bounds of the cells map strictly inside; None if none are found.
+
+    As for a single box, only the last strict self-map over all live rows is the proof.
+    """
+    count = len(white.z)
+    everything = Sample(np.arange(count), None)
+    sample = everything if effort.sample is None else search_sample(white, effort.sample)
+    start = _start(white, sample, effort.keep)
+    if start is None:
+        return None
+    slicing, down, up = start
+    growth = effort.growth
+    if sample.factor is not None:
+        found = _search(white, slicing, (down, up), sample, effort, cells)
+        if found is None:
+            return None
+        growth = 1 + (effort.growth - 1) / 5
+        down, up = found[0] * growth, found[1] * growth
+    moving = np.concatenate([white.live, white.live, [True]])
+    for _ in range(_PROOF_PASSES):
+        sweep = _sweep(white, slicing, (down, up), everything, everything.rows, effort.keep, cells)
+        if sweep is None:
+            return None
+        if ((sweep.down < down) & (sweep.up < up))[moving].all():
+            return ClosedCells(slicing, sweep.down, sweep.up, sweep.intervals)
+        down = np.where(sweep.down >= down, sweep.down * growth, down)
+        up = np.where(sweep.up >= up, sweep.up * growth, up)
+    return None
+
+
+def _start(white: White, sample: Sample, keep: float) -> tuple[Slicing, Array, Array] | None:
+    """Choose the direction in which the mean Hessian is least known, and a first set of bounds."""
+    zero = np.zeros(len(white.z))
+    everything = np.arange(len(white.z))
+    point = interval_on_box(white, zero, zero, sample, keep)
+    if point is None:
+        return None
+    down, up, _ = image_of_box(white, point, everything)
+    first = interval_on_box(white, down, up, sample, keep)
+    if first is None:
+        return None
+    half = np.linalg.solve(first.half_a, first.half_d)
+    _, vectors = np.linalg.eigh(half @ half.T)
+    direction = np.linalg.solve(first.half_a.T, vectors[:, -1])
+    direction = direction / np.linalg.norm(direction)
+    along = point.half_a @ (point.half_a.T @ direction)
+    slicing = Slicing(direction, white.rows @ along / float(direction @ along))
+    down, up, _ = image_of_box(white, point, everything, slicing.functionals(white, everything))
+    return slicing, down * _FIRST_BOX, up * _FIRST_BOX
+
+
+def _search(
+    white: White, slicing: Slicing, bounds: tuple[Array, Array], sample: Sample, effort: Effort, cells: int
+) -> tuple[Array, Array] | None:
+    """Grow the bounds on the sample's rows, then evaluate them for all rows once; no proof."""
+    count, pick = len(white.z), sample.rows
+    picked = np.concatenate([pick, count + pick, [2 * count]])
+    down, up = bounds
+    for _ in range(_SEARCH_PASSES - 1):
+        sweep = _sweep(white, slicing, (down, up), sample, pick, effort.keep, cells)
+        if sweep is None:
+            return None
+        down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth)
+        up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth)
+    last = _sweep(white, slicing, (down, up), sample, np.arange(count), effort.keep, cells)
+    return None if last is None else (last.down, last.up)
+
+
+def _grown(old: Array, new: Array, picked: Indices, schwarz: Array, pick: Indices, growth: float) -> Array:
+    """Grow what was exceeded; rows outside the sample follow the median ratio to Cauchy-Schwarz."""
+    count, size = len(schwarz), len(pick)
+    out = old.copy()
+    for start, part in ((0, new[:size]), (count, new[size : 2 * size])):
+        follow = schwarz * np.median(part / schwarz[pick])
+        out[start : start + count] = np.maximum(out[start : start + count], follow)
+    out[picked] = np.where(new >= out[picked], new * growth, out[picked])
+    return out
+
+
+def _sweep(
+    white: White,
+    slicing: Slicing,
+    bounds: tuple[Array, Array],
+    sample: Sample,
+    pick: Indices,
+    keep: float,
+    cells: int,
+) -> _Sweep | None:
+    """Bound all functionals in every cell and take the largest; None if a cell cannot be bounded."""
+    count = len(white.z)
+    down, up = np.zeros(2 * len(pick) + 1), np.zeros(2 * len(pick) + 1)
+    schwarz = np.zeros(count)
+    intervals: list[Interval] = []
+    edges = np.linspace(-bounds[0][-1], bounds[1][-1], cells + 1)
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        image = _image_of_cell(white, slicing, bounds, (low, high), sample, pick, keep)
+        if image == "unbounded":
+            return None
+        if image == "no move":
+            continue
+        intervals.append(image.intervals[0])
+        down, up = np.maximum(down, image.down), np.maximum(up, image.up)
+        schwarz = np.maximum(schwarz, image.schwarz)
+    if not intervals or not max(down.max(), up.max()) <= LARGEST_BOX:
+        return None
+    return _Sweep(down, up, schwarz, intervals)
+
+
+def _image_of_cell(
+    white: White,
+    slicing: Slicing,
+    bounds: tuple[Array, Array],
+    cell: tuple[float, float],
+    sample: Sample,
+    pick: Indices,
+    keep: float,
+) -> _Sweep | Literal["no move", "unbounded"]:
+    """Bound all functionals for the moves of one cell, twice: the image of a cell holds its moves as well."""
+    others = slicing.functionals(white, pick)
+    box = _box_of_cell(slicing, bounds, cell)
+    image: tuple[Array, Array] | None = None
+    schwarz = np.full(len(white.z), np.inf)
+    for _ in range(_PASSES_IN_A_CELL):
+        if image is not None:
+            box = _tightened(slicing, box, image, pick, cell)
+        if (box[0] > box[1])[pick][white.live[pick]].any():
+            return "no move"
+        # Rows that do not count (or are not in the sample) may have crossed bounds: any box does for them.
+        interval = interval_on_box(white, -np.minimum(*box), box[1], sample, keep)
+        if interval is None:
+            return "unbounded"
+        down, up, size = image_of_box(white, interval, pick, others)
+        image = (down, up) if image is None else (np.minimum(image[0], down), np.minimum(image[1], up))
+        schwarz = np.minimum(schwarz, size)
+        cell = (max(cell[0], -float(image[0][-1])), min(cell[1], float(image[1][-1])))
+        if cell[0] > cell[1]:
+            return "no move"
+    assert image is not None
+    return _Sweep(image[0], image[1], schwarz, [interval])
+
+
+def _box_of_cell(slicing: Slicing, bounds: tuple[Array, Array], cell: tuple[float, float]) -> tuple[Array, Array]:
+    """Bounds of ``u_i`` (from, to) for the moves of K with s in the cell; need not contain 0."""
+    count = len(slicing.share)
+    down, up = bounds
+    at_low, at_high = slicing.share * cell[0], slicing.share * cell[1]
+    # The sum share * s + rest is rounded, so it is widened like every image.
+    slack = ABSOLUTE_TOLERANCE + CLOSING_TOLERANCE * np.maximum(np.abs(at_low), np.abs(at_high))
+    below = np.minimum(at_low, at_high) - down[count : 2 * count] - slack
+    above = np.maximum(at_low, at_high) + up[count : 2 * count] + slack
+    return np.maximum(-down[:count], below), np.minimum(up[:count], above)
+
+
+def _tightened(
+    slicing: Slicing,
+    box: tuple[Array, Array],
+    image: tuple[Array, Array],
+    pick: Indices,
+    cell: tuple[float, float],
+) -> tuple[Array, Array]:
+    """The part of a cell's box that its own image allows, for the picked rows."""
+    part = Slicing(slicing.direction, slicing.share[pick])
+    below, above = _box_of_cell(part, image, cell)
+    low, high = box[0].copy(), box[1].copy()
+    low[pick], high[pick] = np.maximum(low[pick], below), np.minimum(high[pick], above)
+    return low, high

@@ -1,0 +1,107 @@
+"""The result of a proof: a concave lower bound of the score over all deletions of at most k rows.
+
+A certificate is a list of pieces; each covers part of the deletions, together they cover all of them, and the bound is
+their minimum, a concave function of x. The mathematics is in docs/certificate.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
+from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What :func:`~rocerf.deletion.certificate.certify` proved; plain arrays throughout.
+
+    ``closed`` is false where there is no proof; ``reason`` then says why. Points are *design rows*: scaled columns,
+    then 1 if there is an intercept.
+    """
+
+    closed: bool
+    reason: str
+    k: int
+    version: str  # "exact", "sharp", "simple", "branched", "cells" or ""
+    rows: Rows
+    theta: Array
+    pieces: tuple[Piece, ...]
+    seconds: float = 0.0
+
+    def lower(self, points: Array) -> Array:
+        """Proven lower bounds of ``x'theta_S`` over all deletions, shape (P,); -inf if not closed."""
+        return self._worst(np.atleast_2d(points))[0]
+
+    def drop(self, points: Array) -> Array:
+        """Upper bounds of how far the score ``x'theta`` can fall, shape (P,); inf if not closed."""
+        points = np.atleast_2d(points)
+        return np.asarray(points @ self.theta - self.lower(points))
+
+    def value_and_cut(self, points: Array) -> tuple[Array, Array]:
+        """The proven lower bounds (P,) and slopes of cutting planes (P, p) of that concave function.
+
+        ``values[i] + slopes[i] @ (x - points[i])`` is at least the lower bound at every ``x``, up to the rounding
+        margin (about 1e-10 of the sizes involved) that is already taken off the values.
+        """
+        points = np.atleast_2d(points)
+        if not self.closed:
+            raise ModelError(f"Expected a certificate that closes, got none: {self.reason}; ask for fewer deletions.")
+        values, worst = self._worst(points)
+        cuts = [self.pieces[at].linearise(x, self.rows)[1] for at, x in zip(worst, points, strict=True)]
+        return values, np.array(cuts).reshape(points.shape)
+
+    def _worst(self, points: Array) -> tuple[Array, Indices]:
+        """Minimise over the pieces, skipping those that cannot be the smallest."""
+        best = np.full(len(points), np.inf)
+        worst = np.zeros(len(points), dtype=np.intp)
+        if not self.closed:
+            return -best, worst
+        if len(self.pieces) == 1:
+            return self.pieces[0].lower(points, self.rows), worst
+        fears = np.array([piece.cheap_lower(points, self.rows) for piece in self.pieces])
+        for at, point in enumerate(points):
+            for which in np.argsort(fears[:, at]):
+                if fears[which, at] >= best[at]:
+                    break
+                value = float(self.pieces[which].lower(point[None], self.rows)[0])
+                if value < best[at]:
+                    best[at], worst[at] = value, which
+        return best, worst
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Flatten into named arrays, for ``numpy.savez``."""
+        arrays: dict[str, NDArray[Any]] = {
+            "closed": np.array(self.closed),
+            "reason": np.array(self.reason),
+            "k": np.array(self.k),
+            "version": np.array(self.version),
+            "design": self.rows.design,
+            "sign": self.rows.sign,
+            "theta": self.theta,
+            "count": np.array(len(self.pieces)),
+            "seconds": np.array(self.seconds),
+        }
+        for at, piece in enumerate(self.pieces):
+            arrays |= piece_to_arrays(piece, f"piece{at}_")
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Certificate:
+        """Rebuild a certificate from :meth:`to_arrays` (or from a loaded ``.npz``)."""
+        count = int(arrays["count"])
+        return cls(
+            closed=bool(arrays["closed"]),
+            reason=str(arrays["reason"]),
+            k=int(arrays["k"]),
+            version=str(arrays["version"]),
+            rows=Rows(np.asarray(arrays["design"]), np.asarray(arrays["sign"])),
+            theta=np.asarray(arrays["theta"]),
+            pieces=tuple(piece_from_arrays(arrays, f"piece{at}_") for at in range(count)),
+            seconds=float(arrays["seconds"]),
+        )

@@ -1,0 +1,41 @@
+"""How much work to spend on a proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How a box is searched. None of it can make the result wrong, only absent or looser."""
+
+    growth: float = 1.02
+    passes: int = 80
+    proof_passes: int = 50
+    shrink_passes: int = 6
+    keep: float = 1.0  # share of columns kept in tables of products
+    sample: int | None = None  # rows of the search sample
+    spread_limit: float = np.inf  # give up as soon as the interval of matrices is wider
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much work to spend. None of it can make a certificate wrong, only absent or looser."""
+
+    effort: Effort | None = None  # None: chosen from the size of the table
+    exact_work: float = 4e9  # all single deletions by retraining when n^2 p is below
+    branch_nodes: int = 4000  # nodes of the branching tree; 0 never branches, nor cuts into cells
+    branch_rows: int = 6000  # tables with more rows do not branch,
+    branch_k: int = 5  # nor do larger k: the tree grows like (branched rows)^(k - 1)
+    spread_goal: float = 0.5  # a branch is accepted once lmax(A^-1/2 D A^-1/2) is below
+    cells: int = 5  # slices of the box on tables too large for branching; 0 for none
+    seconds: float = np.inf  # wall time after which branching gives up
+
+
+def default_effort(n: int) -> Effort:
+    """Plain passes on small tables; a search sample and pruned columns on large ones."""
+    if n <= 3000:
+        return Effort()
+    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120)

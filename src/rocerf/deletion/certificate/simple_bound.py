@@ -1,0 +1,87 @@
+"""The simple bound: one radius for the whole move, a first-order term and a quadratic remainder.
+
+Weaker than the sharp bound on large tables, better on some problems with outliers. White
+coordinates throughout, so that ``H = I`` and ``c_i = H^{-1/2} x_i`` is a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rocerf.deletion.certificate.bound_pieces import Rows, SimplePiece
+from rocerf.deletion.certificate.curvature_bounds import Array, curvature_interval, residual_bound, second_order_factor
+from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k
+from rocerf.deletion.certificate.problem import White
+from rocerf.deletion.certificate.sharp_bound import ABSOLUTE_TOLERANCE, CLOSING_TOLERANCE
+
+
+def simple_piece(white: White, passes: int = 80, growth: float = 1.02) -> SimplePiece | None:
+    """Close the symmetric box ``|u_i| <= U_i`` and return the better of the two remainders."""
+    box = np.zeros(len(white.z))
+    closed = False
+    for _ in range(passes):
+        image = _image(white, box)
+        if image is None or not np.isfinite(image[0]).all() or image[0].max() > 60:
+            return None
+        if (image[0] < box)[white.live].all():
+            closed = True
+            break
+        box = np.where(image[0] >= box, image[0] * growth, box)
+    if not closed:
+        return None
+    for _ in range(4):
+        smaller = _image(white, box)
+        if smaller is None:
+            return None
+        box = np.minimum(box, smaller[0])
+    final = _image(white, box)
+    return None if final is None else _better_remainder(white, np.minimum(box, final[0]), *final[1:])
+
+
+def _image(white: White, box: Array) -> tuple[Array, float, Array, Array] | None:
+    """Bound every ``|u_i|`` on the box; also the radius t, q_i and the residual bounds."""
+    problem, k, rows = white.problem, white.problem.k, white.rows
+    low, _ = curvature_interval(white.z, box, box)
+    lost = k * white.row_penalty
+    matrix = (rows * (problem.weight * low)[:, None]).T @ rows + white.penalty - lost
+    smallest = float(np.linalg.eigvalsh(matrix)[0]) - 1e-11 * float(np.trace(matrix))
+    if not smallest > 1e-6:
+        return None
+    residual = np.where(problem.deletable, problem.weight * residual_bound(white.z, problem.sign, box, box), 0.0)
+    pull, g0 = float(np.linalg.norm(white.pull)), float(np.linalg.norm(white.gradient))
+    able = residual > 0
+    columns = Columns((rows * (problem.sign * residual)[:, None])[able], 0.0)
+    radius = (norm_of_group_sum(columns.vectors, k) + k * pull + g0) / smallest
+    radius = radius * (1 + CLOSING_TOLERANCE) + ABSOLUTE_TOLERANCE
+    q = problem.weight * second_order_factor(white.z, box)
+    quadratic = float(np.linalg.eigvalsh((rows * (q * white.norms)[:, None]).T @ rows)[-1])
+    up, down = signed_top_k(rows, columns, k, shift=rows @ white.pull)
+    taken = float(np.linalg.eigvalsh(lost)[-1])
+    rest = white.norms * (quadratic * radius**2 + g0 + taken * radius)
+    image = np.minimum(white.norms * radius, np.maximum(up, down) + rest)
+    return image * (1 + CLOSING_TOLERANCE) + ABSOLUTE_TOLERANCE, radius, q, residual
+
+
+def _better_remainder(white: White, box: Array, radius: float, q: Array, residual: Array) -> SimplePiece:
+    """Build both pieces and keep the one with the smaller drop at rows near the boundary."""
+    problem = white.problem
+    largest = max(float(np.linalg.eigvalsh(white.row_penalty)[-1]), 0.0)
+    spectral = SimplePiece(
+        theta=problem.theta,
+        to_white=white.to_white,
+        residual=residual,
+        remainder=q * radius**2,
+        pull=problem.row_penalty * problem.theta,
+        pull_rest=problem.k * np.sqrt(largest) * radius,
+        root_penalty=np.sqrt(problem.row_penalty),
+        g0=float(np.linalg.norm(white.gradient)),
+        k=problem.k,
+        spectral=True,
+    )
+    plain = replace(spectral, remainder=q * box**2, spectral=False)
+    rows = Rows(problem.design, problem.sign)
+    nearest = problem.design[np.argsort(np.abs(white.z))[:16]]
+    both = [float(piece.lower(nearest, rows).mean()) for piece in (spectral, plain)]
+    return spectral if both[0] >= both[1] else plain
