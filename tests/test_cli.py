@@ -125,9 +125,9 @@ def assert_same(found: Recourses, expected: Recourses) -> None:
 
 
 def test_demo_prints_a_table_and_writes_a_page_that_loads_nothing(run: Any, tmp_path: Path) -> None:
-    code, out, err = run("demo", "--trials", 2, "--out", "deep/report.html")
+    code, out, err = run("demo", "--trials", 2, "--people", 4, "--out", "deep/report.html")
     assert (code, err) == (0, "")
-    assert "45 of 200 applicants refused" in out
+    assert "4 of 200 applicants refused" in out
     assert "Report: deep/report.html" in out
     page = (tmp_path / "deep" / "report.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
@@ -144,13 +144,13 @@ def test_demo_prints_a_table_and_writes_a_page_that_loads_nothing(run: Any, tmp_
 
 
 def test_demo_json_is_the_only_thing_printed(run: Any, tmp_path: Path) -> None:
-    code, out, err = run("demo", "--trials", 2, "--seed", 3, "--json")
+    code, out, err = run("demo", "--trials", 2, "--people", 4, "--seed", 3, "--json")
     assert (code, err) == (0, "")
     document = json.loads(out)
-    assert (document["trials"], document["seed"], document["denied"]) == (2, 3, 45)
+    assert (document["trials"], document["seed"], document["denied"]) == (2, 3, 4)
     assert document["report"] == str(Path("out") / "demo.html")
     assert (tmp_path / "out" / "demo.html").is_file()
-    assert [method["k"] for method in document["methods"]] == [0, 4, 16]
+    assert [method["k"] for method in document["methods"]] == [0, 4, 16, 4, 16, 1]
 
 
 def test_datasets_lists_every_data_set(run: Any) -> None:
@@ -504,6 +504,88 @@ def test_a_missing_option(run: Any, files: Files, option: str) -> None:
     assert_refused(run(*explain_arguments(files, **{option: None})), f"Missing option '--{option}'", "rocerf --help")
 
 
+# --- attack and recheck: what an officer runs ----------------------------------------------------
+
+
+def officer_arguments(files: Files, command: str, *extra: object) -> list[object]:
+    given = ["--train", files.train, "--label", "granted", "--favourable", "yes", "--train-id-column", "row_id"]
+    return [command, *given, *extra]
+
+
+@pytest.mark.parametrize("promise", ["first_order", "retrained", "plain"])
+def test_attack_tells_what_a_promise_is_worth(run: Any, files: Files, tmp_path: Path, promise: str) -> None:
+    assert run(*explain_arguments(files, promise=promise, out="answers.json")).code == 0
+    code, out, err = run(*officer_arguments(files, "attack", "--points", "answers.json", "--k", 3, "--json"))
+    assert (code, err) == (0, "")
+    assert SECRET not in out
+    document = json.loads(out)
+    answered = Recourses.from_json(tmp_path / "answers.json").answered.sum()
+    assert len(document["points"]) == answered == 7
+    assert document["survive"] == (7 if promise == "retrained" else 0)
+    model = LogisticModel.fit(files.training_set())
+    expected = rocerf.Adversary(model, 3, effort="thorough", seed=1).attack(
+        Recourses.from_json(tmp_path / "answers.json").matrix[:7]
+    )
+    np.testing.assert_allclose([p["score_after"] for p in document["points"]], expected.scores, atol=1e-9)
+
+
+def test_attack_reads_tables_and_writes_records(run: Any, files: Files, tmp_path: Path) -> None:
+    arguments = officer_arguments(files, "attack", "--points", files.asking, "--id-column", "who", "--k", "2%")
+    code, out, _ = run(*arguments, "--out", "attacks.csv", "--effort", "quick")
+    assert code == 0
+    assert "survived every deletion of at most 2 rows that was tried" in " ".join(out.split())
+    written = (tmp_path / "attacks.csv").read_text("utf-8")
+    assert SECRET not in written + out
+    assert list(pd.read_csv(tmp_path / "attacks.csv")["person"]) == [f"person-{i}" for i in range(8)]
+    code, out, _ = run(*arguments, "--out", "attacks.json", "--training-rows")
+    assert SECRET in (tmp_path / "attacks.json").read_text("utf-8")
+
+
+def test_recheck_says_which_letters_hold(run: Any, files: Files, tmp_path: Path) -> None:
+    assert run(*explain_arguments(files, promise="plain", out="plain.json"), "--training-rows").code == 0
+    assert run(*explain_arguments(files, promise="retrained", out="kept.json"), "--training-rows").code == 0
+    kept = Recourses.from_json(tmp_path / "kept.json")
+    assert kept.worst_ids is not None
+    (tmp_path / "request.txt").write_text("\n".join([*kept.worst_ids[0], ""]), encoding="utf-8")
+    answers = {}
+    for name in ("plain", "kept"):
+        arguments = officer_arguments(files, "recheck", "--recourses", f"{name}.json", "--deleted", "request.txt")
+        code, out, err = run(*arguments, "--json")
+        assert (code, err) == (0, "")
+        assert SECRET not in out
+        answers[name] = json.loads(out)
+    assert [p["holds"] for p in answers["kept"]["people"]] == [True] * 7 + [None, None]
+    assert answers["kept"]["within_promise"] is True
+    assert answers["plain"]["people"][0]["holds"] is False
+    assert answers["plain"]["people"][0]["person"] == "person-0"
+    arguments = officer_arguments(files, "recheck", "--recourses", "plain.json", "--deleted", "request.txt")
+    code, out, _ = run(*arguments, "--out", "letters.csv")
+    assert "no longer holds: person person-0" in out
+    assert list(pd.read_csv(tmp_path / "letters.csv").columns) == ["person", "holds", "score_before", "score_after"]
+
+
+def test_recheck_and_attack_refuse_what_does_not_fit(run: Any, files: Files, tmp_path: Path) -> None:
+    assert run(*explain_arguments(files, out="answers.json")).code == 0
+    (tmp_path / "request.txt").write_text("no-such-row\n", encoding="utf-8")
+    given = ["--recourses", "answers.json", "--deleted", "request.txt"]
+    assert_refused(run(*officer_arguments(files, "recheck", *given)), "no-such-row")
+    (tmp_path / "request.txt").write_text(f"{SECRET}-0001\n", encoding="utf-8")
+    assert_refused(run(*officer_arguments(files, "recheck", *given, "--c", 0.01)), "same model, penalty and threshold")
+    missing = ["--recourses", "answers.json", "--deleted", "nothing.txt"]
+    assert_refused(run(*officer_arguments(files, "recheck", *missing)), "one row id a line")
+    points = ["--points", "answers.json", "--k", 90]
+    assert_refused(run(*officer_arguments(files, "attack", *points)), "smaller than the 90 training rows")
+    assert_refused(run(*officer_arguments(files, "attack", "--points", "x.csv", "--k", 1)), "found none")
+    assert_refused(run(*officer_arguments(files, "attack", *points[:2], "--k", 1, "--out", "a.txt")), ".csv or .json")
+
+
+def test_certified_from_the_command_line(run: Any, files: Files) -> None:
+    found = as_json(run, files, promise="certified", k=1)
+    assert found.certified[:7].all()
+    assert "proven to stay accepted" in found.settings.sentence
+    assert any("double precision" in sentence for sentence in found.settings.assumptions)
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -524,7 +606,7 @@ def test_a_mistyped_command_line(run: Any, arguments: list[str], word: str) -> N
 def test_without_a_command_the_help_is_shown(run: Any) -> None:
     code, out, err = run()
     assert (code, err) == (2, "")
-    for name in ("demo", "datasets", "explain"):
+    for name in ("demo", "datasets", "explain", "attack", "recheck"):
         assert name in out
 
 

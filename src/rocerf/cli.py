@@ -115,6 +115,7 @@ def main() -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("out/demo.html"),
     trials: Annotated[int, typer.Option(min=1, help="Random deletions at each share.")] = 100,
+    people: Annotated[int | None, typer.Option(min=1, help="Only the first so many of the refused.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random deletions.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -123,7 +124,7 @@ def demo(
     from rocerf.evaluation.report import write_demo_report
 
     with progress_bar(quiet=as_json) as step:
-        result = run_demo(trials=trials, seed=seed, progress=step)
+        result = run_demo(trials=trials, seed=seed, people=people, progress=step)
     report = write_demo_report(result, out)
     if as_json:
         print_json({**result.to_dict(), "report": str(report)})

@@ -18,40 +18,58 @@ import rocerf
 from rocerf import TrainingSet
 from rocerf.data.schema import Direction, Kind
 from rocerf.evaluation.demo import FRACTIONS, Demo, amounts_only, run_demo
-from rocerf.evaluation.plots import draw_costs, draw_validity
+from rocerf.evaluation.plots import draw_costs, draw_survival
 from rocerf.evaluation.report import demo_report, write_demo_report
 
 SECRET = "TRAINROW"
+PEOPLE = 4
 
 
 @pytest.fixture(scope="module")
 def demo() -> Demo:
-    return run_demo(trials=3)
+    return run_demo(trials=3, people=PEOPLE)
 
 
 def test_the_figures_are_sane(demo: Demo) -> None:
-    assert (demo.denied, demo.applicants, demo.trials, demo.seed) == (45, 200, 3, 0)
+    assert (demo.denied, demo.applicants, demo.trials, demo.seed) == (PEOPLE, 200, 3, 0)
     assert 0.7 < demo.accuracy < 0.85
-    assert [method.key for method in demo.methods] == ["plain", "first_order_0.5%", "first_order_2%"]
-    assert [method.recourses.settings.k for method in demo.methods] == [0, 4, 16]
+    promises = ["plain", "first_order", "first_order", "retrained", "retrained", "certified"]
+    assert [method.recourses.settings.promise for method in demo.methods] == promises
+    assert [method.recourses.settings.k for method in demo.methods] == [0, 4, 16, 4, 16, 1]
     costs = np.array([method.recourses.costs for method in demo.methods])
     assert np.isfinite(costs).all()  # everybody is answered where everything may change
-    assert (costs[0] < costs[1]).all()
-    assert (costs[1] < costs[2]).all()
+    plain, first, first_more, kept, kept_more, proven = costs
+    assert (plain < proven).all()
+    assert (plain < first).all()
+    assert (first < kept).all()
+    assert (first_more < kept_more).all()
+    assert (kept < kept_more).all()
     for method in demo.methods:
         assert method.mean_cost == pytest.approx(method.recourses.costs.mean())
         assert [v.fraction for v in method.validity] == list(FRACTIONS)
         assert [len(v.by_trial) for v in method.validity] == [1, 3, 3, 3, 3, 3]
         assert method.validity[0].mean == 1.0
-    plain, robust, _ = demo.methods
-    assert 0.2 < np.mean([v.mean for v in plain.validity[1:]]) < 0.8
-    assert min(v.mean for v in robust.validity) >= 0.99
+    assert 0.1 < np.mean([v.mean for v in demo.methods[0].validity[1:]]) < 0.9
+    assert min(v.mean for v in demo.method("retrained 0.5%").validity) >= 0.95
+
+
+def test_worst_case_deletion_tells_the_promises_apart(demo: Demo) -> None:
+    for key in ("plain", "first_order 0.5%", "first_order 2%"):
+        assert demo.method(key).survivors == 0
+    for key in ("retrained 0.5%", "retrained 2%", "certified 1"):
+        method = demo.method(key)
+        assert method.survivors == PEOPLE
+        assert (method.survived >= method.audited_k).all()
+        assert method.share_after(method.audited_k) == 1.0
+    assert demo.method("plain").share_after(1) == 0.0
+    assert demo.method("first_order 0.5%").share_after(4) == 0.0
+    assert "does not close" in demo.abstention
 
 
 def test_the_example_is_one_person_under_two_methods(demo: Demo) -> None:
     example = demo.example
     assert 1 <= example.number <= demo.denied
-    assert 0 < example.answered < demo.denied
+    assert 0 < example.answered <= demo.denied
     np.testing.assert_array_equal(example.plain.person, example.robust.person)
     assert example.plain.cost < example.robust.cost
     for recourse in (example.plain, example.robust):
@@ -73,22 +91,24 @@ def test_the_dictionary_is_json(demo: Demo) -> None:
     assert document["data_checksum"] == demo.dataset.train.checksum
     for method, shown in zip(demo.methods, document["methods"], strict=True):
         assert shown["mean_cost"] == method.mean_cost
-        assert shown["answered"] == 45
+        assert shown["answered"] == PEOPLE
+        assert shown["worst_case"]["survive"] == method.survivors
         assert [float(fraction) for fraction in shown["validity"]] == list(FRACTIONS)
         assert shown["validity"]["0.02"] == [method.validity[3].mean, method.validity[3].standard_error]
 
 
 def test_the_seed_decides_the_deletions(demo: Demo) -> None:
-    assert run_demo(trials=3).to_dict() == demo.to_dict()
-    other = run_demo(trials=3, seed=1).to_dict()
+    assert run_demo(trials=3, people=PEOPLE).to_dict() == demo.to_dict()
+    other = run_demo(trials=3, people=PEOPLE, seed=1).to_dict()
     assert other["methods"][0]["validity"] != demo.to_dict()["methods"][0]["validity"]
     assert other["methods"][0]["mean_cost"] == demo.methods[0].mean_cost
 
 
 def test_progress_ends_where_it_said() -> None:
     calls: list[tuple[str, int, int]] = []
-    run_demo(trials=2, progress=lambda *call: calls.append(call))
-    assert calls == [("retraining", done, 11) for done in range(1, 12)]
+    run_demo(trials=2, people=3, progress=lambda *call: calls.append(call))
+    assert calls[:11] == [("random deletions", done, 11) for done in range(1, 12)]
+    assert calls[11:] == [("worst deletions", done, 6) for done in range(1, 7)]
 
 
 # --- the page ---------------------------------------------------------------------------------------
@@ -101,11 +121,17 @@ def words_of(page: str) -> str:
 
 
 def test_the_report_says_exactly_what_is_promised(demo: Demo) -> None:
-    sentence = demo.methods[1].recourses.settings.sentence
-    assert sentence.startswith("meets the paper's first-order constraint, with margin 0, for every deletion of")
     text = words_of(demo_report(demo))
-    assert f"A recourse of ROCERF with k = 4 {escape(sentence)}." in text
+    for method in demo.methods:
+        settings = method.recourses.settings
+        if settings.k in (0, 1, 4):
+            assert escape(settings.sentence) in text
     assert escape("not a proof, and the worst deletions can break it") in text
+    assert "this is tested, not proven" in text
+    # "proven" is said of the certificate alone, and where it is denied.
+    for place in re.finditer("proven", text):
+        around = text[max(0, place.start() - 60) : place.end() + 25]
+        assert any(word in around for word in ("is proven to stay accepted", "not proven", "nothing is proven")), around
 
 
 def test_the_report_shows_the_figures(demo: Demo) -> None:
@@ -114,10 +140,11 @@ def test_the_report_shows_the_figures(demo: Demo) -> None:
         row = re.search(rf"<tr><td>{escape(method.name)}</td>(.*?)</tr>", page)
         assert row is not None
         cells = re.findall(r"<td>(.*?)</td>", row[1])
-        assert cells[:2] == [str(method.recourses.settings.k), f"{method.mean_cost:.2f}"]
-        assert cells[2:] == [str(validity) for validity in method.validity[1:]]
+        assert cells[0] == f"{method.mean_cost:.2f}"
+        assert cells[1:-1] == [f"{validity.mean:.1%}" for validity in method.validity[1:]]
+        assert cells[-1] == f"{method.survivors} of {PEOPLE} (k = {method.audited_k})"
     text = words_of(page)
-    assert "800 past credits refuses 45 of 200 new applicants" in text
+    assert f"800 past credits refuses {PEOPLE} of 200 new applicants" in text
     assert f"refused applicant number {demo.example.number}" in text
     for change in demo.example.robust.changes:
         assert escape(change.label) in text
@@ -140,9 +167,9 @@ def test_no_training_row_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -
         return marked
 
     monkeypatch.setattr("rocerf.evaluation.demo.load_dataset", load)
-    found = run_demo(trials=3)
+    found = run_demo(trials=3, people=PEOPLE)
     assert found.to_dict() == demo.to_dict()
-    assert SECRET in str(found.methods[1].recourses[0].worst_ids)  # they are known inside
+    assert SECRET in str(found.method("retrained 0.5%").recourses[0].worst_ids)  # they are known inside
     assert SECRET not in demo_report(found)
     assert SECRET not in json.dumps(found.to_dict())
 
@@ -150,7 +177,7 @@ def test_no_training_row_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -
 # --- the figures --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("draw", [draw_validity, draw_costs])
+@pytest.mark.parametrize("draw", [lambda methods: draw_survival(methods, 24), draw_costs])
 def test_the_same_figure_is_the_same_text(demo: Demo, draw: Any) -> None:
     before = dict(mpl.rcParams)
     first, again = draw(demo.methods), draw(demo.methods)
@@ -165,4 +192,4 @@ def test_the_same_figure_is_the_same_text(demo: Demo, draw: Any) -> None:
 
 
 def test_the_same_demonstration_is_the_same_page(demo: Demo) -> None:
-    assert demo_report(demo) == demo_report(run_demo(trials=3))
+    assert demo_report(demo) == demo_report(run_demo(trials=3, people=PEOPLE))

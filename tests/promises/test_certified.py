@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import random_training_set, refused_people, subsets
 from sklearn.linear_model import LogisticRegression
 
+from problems import random_training_set, refused_people, subsets
 from rocerf import LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.promises import Certified
 

@@ -193,8 +193,9 @@ def test_a_frame_comes_back_as_a_frame_with_its_index() -> None:
     recourses = first_order(FRAME_MODEL, 3).explain(people)
     assert isinstance(recourses.points, pd.DataFrame)
     assert list(recourses.points.index) == index
-    assert list(recourses.points.columns) == NAMES  # the model's columns, in the model's order
-    np.testing.assert_allclose(recourses.points.to_numpy(), expected.matrix, rtol=1e-9)
+    assert list(recourses.points.columns) == ["age", "debt", "income"]  # the model's columns, in the people's order
+    np.testing.assert_allclose(recourses.points[NAMES].to_numpy(), expected.matrix, rtol=1e-9)
+    assert list(recourses.to_frame().columns[-3:]) == ["age", "debt", "income"]
     np.testing.assert_array_equal(recourses.people, PEOPLE)
     assert (FRAME_MODEL.score(recourses.points) >= 0).all()
 

@@ -118,7 +118,7 @@ class Adversary:
     def models(self) -> ManyModels:
         """The batched objective of a logistic model, made at first use."""
         assert isinstance(self.model, LogisticModel)
-        return ManyModels(self.model)
+        return ManyModels.of(self.model)
 
     @cached_property
     def groups(self) -> RareGroups | None:

@@ -88,6 +88,14 @@ class Look:
 class ManyModels:
     """The objective of a fitted model, evaluated for many deletions at once."""
 
+    @classmethod
+    def of(cls, model: LogisticModel) -> ManyModels:
+        """The one for this model, made once however many adversaries ask."""
+        made = model.derived.get(cls)
+        if not isinstance(made, cls):
+            made = model.derived[cls] = cls(model)
+        return made
+
     def __init__(self, model: LogisticModel) -> None:
         self.model = model
         objective = model.objective

@@ -121,13 +121,22 @@ class Demo:
         }
 
 
-def run_demo(*, trials: int = 100, seed: int = 0, progress: Callable[[str, int, int], None] | None = None) -> Demo:
-    """Train, list the denied, give recourse in every way, delete at random and at worst, retrain, compare."""
+def run_demo(
+    *,
+    trials: int = 100,
+    seed: int = 0,
+    people: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Demo:
+    """Train, list the denied, give recourse in every way, delete at random and at worst, retrain, compare.
+
+    ``people`` limits the demonstration to the first so many of the denied.
+    """
     data = load_dataset("german")
     model = LogisticModel.fit(data.train, C=1.0)
-    people = data.test.frame()
-    accepted = model.predict(people)
-    denied = people[accepted == 0]
+    applicants = data.test.frame()
+    accepted = model.predict(applicants)
+    denied = applicants[accepted == 0][:people]
     explained = _recourses(model, denied, seed)
     curves = validity_curves(
         model,
@@ -146,7 +155,7 @@ def run_demo(*, trials: int = 100, seed: int = 0, progress: Callable[[str, int, 
         dataset=data,
         accuracy=float((accepted == data.test.y).mean()),
         denied=len(denied),
-        applicants=len(people),
+        applicants=len(applicants),
         methods=tuple(methods),
         abstention=_abstention(model, denied),
         trials=trials,

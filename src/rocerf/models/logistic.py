@@ -77,6 +77,8 @@ class LogisticModel:
         self._threshold = threshold
         self._deployed_theta = deployed_theta
         self.polish = polish
+        #: What other rooms have computed from this model and want to find again, by type.
+        self.derived: dict[type, object] = {}
 
     @classmethod
     def fit(

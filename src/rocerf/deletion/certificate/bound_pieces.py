@@ -63,7 +63,7 @@ class CutsPiece:
 
 @dataclass(frozen=True)
 class SharpPiece:
-    """The sharp bound (2) at sign minus, minimised over ``zeta = 1/eta``.
+    """The sharp bound (3) at sign minus, minimised over ``zeta = 1/eta``.
 
     With ``r = |x|_D`` the bound of the drop is ``min over zeta >= 0`` of
 

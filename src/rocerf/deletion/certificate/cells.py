@@ -1,13 +1,14 @@
 """Cells along one direction: the sharp bound on thin slices of the box, where the whole box is too wide.
 
 Most of the uncertainty about the mean Hessian of a large table comes from one direction p. Bounds are kept for three
-kinds of linear functionals of the move: every row's ``u_i``, every rest ``u_i - alpha_i s``, and ``s = p'Delta`` itself.
+kinds of linear functionals of the move: every row's ``u_i``, every rest ``u_i - alpha_i s``, and ``s = p'Delta``.
 A move in the slice ``l <= s <= h`` has each ``u_i`` in ``alpha_i [l, h]`` plus its rest: a much thinner box.
 Soundness: docs/certificate.md, section 10.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +30,7 @@ from rocerf.deletion.certificate.sharp_bound import (
 
 _SEARCH_PASSES = 7
 _PROOF_PASSES = 30
+_PROOF_PASSES_AFTER_SEARCH = 15  # each is dear on a large table; what closes does so in about seven
 _PASSES_IN_A_CELL = 2
 _FIRST_BOX = 1.3  # times the image of the empty box
 
@@ -48,10 +50,10 @@ class Slicing:
 
 @dataclass(frozen=True)
 class ClosedCells:
-    """Proven bounds ``-down <= functional <= up`` of all rows, rests and the direction, (2 n + 1,), and the cells left."""
+    """Proven bounds ``-down <= functional <= up`` of all rows, rests and the direction, and the cells left."""
 
     slicing: Slicing
-    down: Array
+    down: Array  # (2 n + 1,)
     up: Array
     intervals: list[Interval]
 
@@ -66,11 +68,12 @@ class _Sweep:
     intervals: list[Interval]  # of the cells that may hold a solution
 
 
-def close_cells(white: White, effort: Effort, cells: int) -> ClosedCells | None:
+def close_cells(white: White, effort: Effort, cells: int, seconds: float = np.inf) -> ClosedCells | None:
     """Find bounds of all functionals that the bounds of the cells map strictly inside; None if none are found.
 
-    As for a single box, only the last strict self-map over all live rows is the proof.
+    As for a single box, only the last strict self-map over all live rows is the proof. Gives up after ``seconds``.
     """
+    until = time.perf_counter() + seconds
     count = len(white.z)
     everything = Sample(np.arange(count), None)
     sample = everything if effort.sample is None else search_sample(white, effort.sample)
@@ -78,15 +81,17 @@ def close_cells(white: White, effort: Effort, cells: int) -> ClosedCells | None:
     if start is None:
         return None
     slicing, down, up = start
-    growth = effort.growth
+    growth, passes = effort.growth, _PROOF_PASSES
     if sample.factor is not None:
         found = _search(white, slicing, (down, up), sample, effort, cells)
         if found is None:
             return None
-        growth = 1 + (effort.growth - 1) / 5
+        growth, passes = 1 + (effort.growth - 1) / 5, _PROOF_PASSES_AFTER_SEARCH
         down, up = found[0] * growth, found[1] * growth
     moving = np.concatenate([white.live, white.live, [True]])
-    for _ in range(_PROOF_PASSES):
+    for _ in range(passes):
+        if time.perf_counter() > until:
+            return None
         sweep = _sweep(white, slicing, (down, up), everything, everything.rows, effort.keep, cells)
         if sweep is None:
             return None
@@ -187,11 +192,11 @@ def _image_of_cell(
     """Bound all functionals for the moves of one cell, twice: the image of a cell holds its moves as well."""
     others = slicing.functionals(white, pick)
     box = _box_of_cell(slicing, bounds, cell)
-    image: tuple[Array, Array] | None = None
-    schwarz = np.full(len(white.z), np.inf)
+    infinite = np.full(2 * len(pick) + 1, np.inf)
+    found = _Sweep(infinite, infinite, np.full(len(white.z), np.inf), [])
     for _ in range(_PASSES_IN_A_CELL):
-        if image is not None:
-            box = _tightened(slicing, box, image, pick, cell)
+        if found.intervals:
+            box = _tightened(slicing, box, (found.down, found.up), pick, cell)
         if (box[0] > box[1])[pick][white.live[pick]].any():
             return "no move"
         # Rows that do not count (or are not in the sample) may have crossed bounds: any box does for them.
@@ -199,13 +204,12 @@ def _image_of_cell(
         if interval is None:
             return "unbounded"
         down, up, size = image_of_box(white, interval, pick, others)
-        image = (down, up) if image is None else (np.minimum(image[0], down), np.minimum(image[1], up))
-        schwarz = np.minimum(schwarz, size)
-        cell = (max(cell[0], -float(image[0][-1])), min(cell[1], float(image[1][-1])))
+        down, up = np.minimum(found.down, down), np.minimum(found.up, up)
+        found = _Sweep(down, up, np.minimum(found.schwarz, size), [interval])
+        cell = (max(cell[0], -float(down[-1])), min(cell[1], float(up[-1])))
         if cell[0] > cell[1]:
             return "no move"
-    assert image is not None
-    return _Sweep(image[0], image[1], schwarz, [interval])
+    return found
 
 
 def _box_of_cell(slicing: Slicing, bounds: tuple[Array, Array], cell: tuple[float, float]) -> tuple[Array, Array]:

@@ -31,7 +31,7 @@ class Options:
     branch_k: int = 5  # nor do larger k: the tree grows like (branched rows)^(k - 1)
     spread_goal: float = 0.5  # a branch is accepted once lmax(A^-1/2 D A^-1/2) is below
     cells: int = 5  # slices of the box on tables too large for branching; 0 for none
-    seconds: float = np.inf  # wall time after which branching gives up
+    seconds: float = np.inf  # wall time after which branching, or cells, give up
 
 
 def default_effort(n: int) -> Effort:

@@ -32,7 +32,7 @@ LARGEST_BOX = 60.0
 
 @dataclass(frozen=True)
 class Interval:
-    """Everything (2) needs on one box: ``A``, ``D``, residual bounds and group sums."""
+    """Everything (3) needs on one box: ``A``, ``D``, residual bounds and group sums."""
 
     half_a: Array  # A = half_a half_a'
     half_d: Array
@@ -176,8 +176,8 @@ def image_of_box(
 ) -> tuple[Array, Array, Array]:
     """Bound ``-u_i`` and ``u_i`` for the picked rows by (3), Cauchy-Schwarz and the energy.
 
-    ``others`` are further linear functionals of the move (white vectors, (m, p)); their bounds follow those of the rows.
-    Also returns the Cauchy-Schwarz bound of every row. ``zeta = |x|_D / (kappa Gamma_D)`` here.
+    ``others`` are further linear functionals of the move (white vectors, (m, p)); their bounds follow those of the
+    rows. Also returns the Cauchy-Schwarz bound of every row. ``zeta = |x|_D / (kappa Gamma_D)`` here.
     """
     problem, k = white.problem, white.problem.k
     rows_a = white.rows @ interval.half_a
