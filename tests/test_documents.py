@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,17 @@ def test_the_readme_s_first_answer_is_what_it_says(capsys: pytest.CaptureFixture
     assert len(printed) == len(promised) == 2
     assert printed[0].startswith(promised[0].removesuffix("...)"))
     assert printed[1] == promised[1]
+
+
+def test_the_readme_s_figures_are_those_of_the_recorded_runs() -> None:
+    """The table is written by tools/readme_figures.py from docs/results; nobody typed a figure."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from readme_figures import figures
+
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = re.search(r"<!-- figures:.*?-->\n(.*?)<!-- /figures -->", text, flags=re.DOTALL)
+    assert shown is not None
+    assert shown[1] == figures()
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from problems import random_training_set, refused_people, subsets
-from rocerf import LogisticModel, Rocerf, Status, TrainingSet
+from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.promises import Certified
 
 
@@ -51,6 +51,16 @@ def test_an_abstention_is_a_result_with_reason_and_a_smaller_k_that_closes() -> 
     assert "closes for up to" in recourses.reasons[0]
     assert np.isnan(recourses[0].certificate.bound)
     assert recourses[0].certificate.reason == recourses.reasons[0]
+
+
+def test_the_bound_can_be_asked_for_any_point() -> None:
+    model = LogisticModel.fit(random_training_set(9, n=60), C=0.5, threshold=0.4)
+    promise = Certified(model, 2)
+    np.testing.assert_allclose(promise.bound(model.train.X), promise.read(model.train.X).values, atol=1e-9)
+    attacked = Adversary(model, 2, effort="thorough").attack(model.train.X[:20])
+    assert (promise.bound(model.train.X[:20]) <= attacked.scores + 1e-9).all()
+    wild = LogisticModel.fit(random_training_set(5, n=40), C=100.0)
+    assert (Certified(wild, 12).bound(wild.train.X) == -np.inf).all()
 
 
 def test_a_class_that_can_vanish_is_named() -> None:

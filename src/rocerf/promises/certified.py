@@ -9,14 +9,18 @@ proof does not close it abstains, with the reason.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, vanishing_class
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 
@@ -36,7 +40,7 @@ class Certified:
     >>> promise.certificate.closed
     True
     >>> point = data.test.X[:1]
-    >>> bound = promise.read(point).values[0]
+    >>> bound = promise.bound(point)[0]
     >>> attack = rocerf.Adversary(model, k=1, effort="thorough").attack(point[0])
     >>> bool(bound <= attack.score)
     True
@@ -75,6 +79,13 @@ class Certified:
             lambda k: certify_model(self.model, k, self.options), self.k if most is None else most
         )
         return found
+
+    def bound(self, points: ArrayLike | pd.DataFrame) -> Array:
+        """Proven lower bounds of the scores of any points (P, d) after every covered deletion; -inf on abstention."""
+        matrix = self.model.matrix(points)
+        if self.impossible() is not None:
+            return np.full(len(matrix), -np.inf)
+        return np.asarray(self.certificate.lower(self.model.score_gradient(matrix)) - self.model.offset)
 
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
