@@ -114,7 +114,7 @@ def test_a_saved_explainer_comes_back_with_what_it_learned(model: LogisticModel,
     if promise == "retrained":
         assert len(again.promise.pool) >= len(explainer.promise.pool) > 0
         assert second.retrainings.sum() < first.retrainings.sum()
-        ids = again.promise.pool.deleted_ids[0]
+        ids = model.train.ids[again.promise.pool.deleted_rows[0]]
         np.testing.assert_allclose(model.without(ids).theta, again.promise.pool.thetas[0], atol=1e-8)
     if promise == "certified":
         assert first.certified.all()

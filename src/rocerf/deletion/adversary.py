@@ -52,15 +52,22 @@ class Attack:
 class Attacks:
     """The worst deletions found for P points: arrays over points, and a sequence of :class:`Attack`.
 
-    ``scores`` (P,), ``thetas`` (P, p), ``retrainings`` (P,): models retrained to convergence for each point.
+    ``scores`` (P,), ``thetas`` (P, p), ``retrainings`` (P,): models retrained to convergence for each point;
+    ``deleted_rows`` are row numbers in the training set, ``ids`` its ids.
     """
 
     scores: Array
     thetas: Array
-    deleted_ids: tuple[NDArray[Any], ...]
+    deleted_rows: tuple[NDArray[np.intp], ...]
+    ids: NDArray[Any]
     found_by: tuple[str, ...]
     retrainings: NDArray[np.intp]
     searches: tuple[str, ...]
+
+    @property
+    def deleted_ids(self) -> tuple[NDArray[Any], ...]:
+        """Ids of the rows deleted for each point: other people's data."""
+        return tuple(self.ids[rows] for rows in self.deleted_rows)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -68,7 +75,7 @@ class Attacks:
     def __getitem__(self, place: int) -> Attack:
         return Attack(
             float(self.scores[place]),
-            self.deleted_ids[place],
+            self.ids[self.deleted_rows[place]],
             self.found_by[place],
             int(self.retrainings[place]),
             self.thetas[place],
@@ -136,9 +143,17 @@ class Adversary:
             return self.model.matrix(points)
         return np.asarray(points, dtype=np.float64)
 
-    def attack_all(self, X: Array, *, stop_below: Array | None = None, progress: Progress | None = None) -> Attacks:
+    def attack_all(
+        self,
+        X: Array,
+        *,
+        stop_below: Array | None = None,
+        known: list[NDArray[np.intp]] | None = None,
+        progress: Progress | None = None,
+    ) -> Attacks:
         """The worst deletions for P points (P, d).
 
+        ``known`` is a set of rows for each point, found elsewhere, from which the search starts too.
         A point whose score was brought below its ``stop_below`` (P,) is not attacked further: what is
         reported for it is a true retraining, but perhaps not the worst.
         """
@@ -148,11 +163,16 @@ class Adversary:
         label = self.model.removable_class(self.k)
         if label is not None:
             return self._vanished(label, len(X))
-        findings = self._search_in_blocks(self.model, X, stop_below, progress)
+        findings = self._search_in_blocks(self.model, X, stop_below, known, progress)
         return self._collected(findings, offset=self.model.offset, searches=self.effort.searches)
 
     def _search_in_blocks(
-        self, model: LogisticModel, X: Array, stop_below: Array | None, progress: Progress | None
+        self,
+        model: LogisticModel,
+        X: Array,
+        stop_below: Array | None,
+        known: list[NDArray[np.intp]] | None,
+        progress: Progress | None,
     ) -> list[Finding]:
         directions = model.score_gradient(X)
         size = max(1, min(64, BLOCK_ENTRIES // len(model.train), -(-len(X) // workers())))
@@ -171,6 +191,7 @@ class Adversary:
                 self.effort,
                 self.seed,
                 groups=groups,
+                known=None if known is None else known[block],
                 first=block.start,
                 stop_below=floor,
             )
@@ -183,12 +204,12 @@ class Adversary:
         return findings
 
     def _collected(self, findings: list[Finding], offset: float, searches: tuple[str, ...]) -> Attacks:
-        ids = self.model.train.ids
         scores = np.concatenate([f.scores for f in findings]) if findings else np.empty(0)
         return Attacks(
             scores=scores - offset,
             thetas=np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, 0)),
-            deleted_ids=tuple(ids[rows] for f in findings for rows in f.sets),
+            deleted_rows=tuple(rows for f in findings for rows in f.sets),
+            ids=self.model.train.ids,
             found_by=tuple(name for f in findings for name in f.found_by),
             retrainings=np.concatenate([f.retrainings for f in findings]) if findings else np.empty(0, np.intp),
             searches=searches,
@@ -196,11 +217,12 @@ class Adversary:
 
     def _vanished(self, label: Any, count: int) -> Attacks:
         train = self.model.train
-        gone = train.ids[train.y == float(label == train.favourable)]
+        gone = np.flatnonzero(train.y == float(label == train.favourable))
         return Attacks(
             scores=np.full(count, -np.inf),
             thetas=np.full((count, len(self.models.theta)), np.nan),
-            deleted_ids=(gone,) * count,
+            deleted_rows=(gone,) * count,
+            ids=train.ids,
             found_by=("a class vanishes",) * count,
             retrainings=np.zeros(count, np.intp),
             searches=("a class vanishes",),

@@ -8,6 +8,7 @@ score falls. They differ in where they start and how the set grows:
 * ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row,
   several sets side by side;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
+* ``known``: from the set that hurts this point most among those found for other points;
 * ``groups``: from the holders of a rare value, by label (:mod:`rocerf.deletion.rare_groups`);
 * ``random``: from first-order sets with noise on the harms (seeded);
 * ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
@@ -155,12 +156,14 @@ def search(
     seed: int,
     *,
     groups: RareGroups | None = None,
+    known: list[Rows] | None = None,
     first: int = 0,
     stop_below: Array | None = None,
 ) -> Finding:
     """Run the effort's searches for a block of points with these score gradients (M, p).
 
-    ``groups`` are the training set's rare groups, if the effort starts from them.
+    ``groups`` are the training set's rare groups, if the effort starts from them; ``known`` is a set for each point
+    that hurt elsewhere and is worth starting from.
     ``first`` is the number of the block's first point, so that random starts depend on (seed, point) alone.
     A point whose score fell below its ``stop_below`` (M,) is refuted and not searched further.
     """
@@ -173,7 +176,11 @@ def search(
         return finding
     base = _harms_of_full_model(models, directions)
     floor = np.full(len(directions), -np.inf) if stop_below is None else stop_below
-    for name, start, sizes in _starts(models, directions, base, k, effort, groups, seed, first):
+    starts = _starts(models, directions, base, k, effort, groups, seed, first)
+    if known is not None:
+        again = "known", lambda points: Deletions.of([known[point] for point in points], k), [k] * effort.rounds
+        starts = itertools.chain([again], starts)
+    for name, start, sizes in starts:
         points = np.flatnonzero(finding.scores >= floor)
         if not len(points):
             return finding

@@ -34,10 +34,10 @@ SLACK = 0.01
 
 @dataclass(eq=False)
 class Pool:
-    """Retrained models found so far: parameters (m, p) and the ids of the rows each went without."""
+    """Retrained models found so far: parameters (m, p) and the numbers of the rows each went without."""
 
     thetas: Array
-    deleted_ids: list[NDArray[Any]] = field(default_factory=list)
+    deleted_rows: list[NDArray[np.intp]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.thetas)
@@ -45,7 +45,7 @@ class Pool:
     def add(self, attacks: Attacks, which: NDArray[np.intp]) -> None:
         """Take over the models of these attacks."""
         self.thetas = np.concatenate([self.thetas, attacks.thetas[which]])
-        self.deleted_ids.extend(attacks.deleted_ids[place] for place in which)
+        self.deleted_rows.extend(attacks.deleted_rows[place] for place in which)
 
 
 class Retrained:
@@ -101,7 +101,7 @@ class Retrained:
         Its optimum bounds from below the cost of any point that truly survives all deletions.
         """
         same = Retrained(self.model, self.k, effort=self.effort, slack=0.0)
-        same.pool = Pool(self.pool.thetas, list(self.pool.deleted_ids))
+        same.pool = Pool(self.pool.thetas, list(self.pool.deleted_rows))
         same._searching = False
         return same
 
@@ -126,7 +126,8 @@ class Retrained:
         retrainings = np.zeros(len(X), np.intp)
         if len(asking):
             stop = floor[asking] - self.model.offset
-            attacks = self.adversary.attack_all(X[asking], stop_below=stop)
+            known = [self.pool.deleted_rows[best] for best in which[asking]] if len(self.pool) else None
+            attacks = self.adversary.attack_all(X[asking], stop_below=stop, known=known)
             retrainings[asking] = attacks.retrainings
             self._learn(attacks, asking, lowest, which)
         return self._reading(X, today, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
@@ -166,11 +167,10 @@ class Retrained:
             lower = plain.values < values
             values, slopes = np.where(lower, plain.values, values), np.where(lower[:, None], plain.slopes, slopes)
             margins = np.minimum(margins, plain.values)
-        none = self.model.train.ids[:0]
-        ids = self.pool.deleted_ids
+        ids, rows = self.model.train.ids, self.pool.deleted_rows
 
         def worst_ids(point: int) -> NDArray[Any]:
-            return ids[which[point]] if which[point] >= 0 else none
+            return ids[rows[which[point]]] if which[point] >= 0 else ids[:0]
 
         return Reading(values, slopes, worst_ids, margins, retrainings)
 

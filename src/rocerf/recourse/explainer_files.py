@@ -68,7 +68,7 @@ def read_explainer(
 
 def _learned(promise: Promise) -> dict[str, Any]:
     if isinstance(promise, Retrained):
-        rows = [promise.model.train.positions(ids) for ids in promise.pool.deleted_ids]
+        rows = promise.pool.deleted_rows
         return {
             "thetas": promise.pool.thetas,
             "rows": np.concatenate(rows) if rows else np.empty(0, np.intp),
@@ -84,10 +84,7 @@ def _learned(promise: Promise) -> dict[str, Any]:
 def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
     """Give a fresh promise what it had learned when it was saved."""
     if isinstance(promise, Retrained) and state:
-        ends = np.cumsum(state["sizes"])
-        ids = promise.model.train.ids[state["rows"]]
-        promise.pool = Pool(
-            state["thetas"], [ids[end - size : end] for end, size in zip(ends, state["sizes"], strict=True)]
-        )
+        rows = np.split(state["rows"], np.cumsum(state["sizes"])[:-1])
+        promise.pool = Pool(state["thetas"], rows if len(state["sizes"]) else [])
     elif isinstance(promise, Certified) and state:
         promise.certificate = Certificate.from_arrays(state)
