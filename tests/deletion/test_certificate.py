@@ -18,7 +18,7 @@ from rocerf.deletion.certificate import Certificate, Options, certify, certify_m
 from rocerf.deletion.certificate.bound_pieces import Rows, SharpPiece
 from rocerf.deletion.certificate.branching import Tree
 from rocerf.deletion.certificate.options import Effort
-from rocerf.deletion.certificate.problem import whiten
+from rocerf.deletion.certificate.problem import Problem, whiten
 from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
 from rocerf.errors import ModelError, OptionError
@@ -30,8 +30,8 @@ COUNT = int(os.environ.get("ROCERF_PROBLEMS", "540"))
 TOLERANCE = 1e-9
 
 
-def sharp_only(case: Case, effort: Effort | None = None) -> SharpPiece | None:
-    white = whiten(case.problem)
+def sharp_only(problem: Problem, effort: Effort | None = None) -> SharpPiece | None:
+    white = whiten(problem)
     box = None if white is None else close_box(white, Effort() if effort is None else effort)
     return None if white is None or box is None else sharp_piece(white, box[2])
 
@@ -40,7 +40,7 @@ def lowers(case: Case, *, branch: bool) -> dict[str, np.ndarray]:
     """Every version's lower bounds at the case's points; versions that abstain are left out."""
     rows = Rows(case.problem.design, case.problem.sign)
     found = {}
-    sharp = sharp_only(case)
+    sharp = sharp_only(case.problem)
     if sharp is not None:
         found["sharp"] = sharp.lower(case.points, rows)
     white = whiten(case.problem)
@@ -127,21 +127,52 @@ def test_no_false_promise_on_nasty_models(figures: list[str]) -> None:
 
 
 def test_rows_without_weight_still_carry_their_share_of_a_mean_penalty() -> None:
-    """Deleting a row of weight 0 lowers the mean penalty; a proof that forgot it would be wrong."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(24, 2))
-    y = (X[:, 0] + 0.5 * rng.normal(size=24) > 0).astype(int)
-    weights = np.ones(24)
-    weights[8:] = 0.0
-    y[:2] = [0, 1]
-    model = LogisticModel.fit(TrainingSet(X, y, sample_weight=weights), gamma=0.05, fit_intercept=False, threshold=0.6)
-    points = np.r_[10 * model.theta[None], -10 * model.theta[None]] * model.design.scale + model.design.centre
-    for k in (1, 2):
-        promise = Certified(model, k)
-        assert promise.certificate.closed, promise.certificate.reason
-        later = model.without(model.train.ids[8 : 8 + k])
-        assert (promise.read(points).values <= later.score(points) + 1e-9).all()
-        assert (later.score(points) < model.score(points) - 1e-3).any()
+    """Deleting a row of weight 0 lowers the mean penalty, and here that is the worst deletion there is.
+
+    All rows with weight pull the one coefficient up, so that deleting any of them lowers it; a lower penalty raises it.
+    """
+    x = np.where(np.arange(24) % 2 == 0, 1.0, -1.0)[:, None] * np.linspace(0.8, 1.2, 24)[:, None]
+    weights = np.where(np.arange(24) < 16, 1.0, 0.0)
+    train = TrainingSet(x, (x[:, 0] > 0).astype(int), sample_weight=weights)
+    model = LogisticModel.fit(train, gamma=0.3, scale=False, fit_intercept=False)
+    point = np.array([[-1.0]])
+    for k in (1, 2, 3):
+        truth = min(model.without(train.ids[16 : 16 + m]).score(point)[0] for m in range(k + 1))
+        with_weight = min(model.without(train.ids[at : at + k]).score(point)[0] for at in range(16 - k))
+        assert truth < model.score(point)[0] - 1e-3 < with_weight
+        versions = set()
+        for options in (Options(), Options(exact_work=0), Options(branch_rows=0, exact_work=0, spread_goal=0.0)):
+            certificate = certify_model(model, k, options)
+            assert certificate.closed, certificate.reason
+            assert certificate.lower(point)[0] <= truth + 1e-9
+            versions.add(certificate.version)
+        tree = Tree(Options(spread_goal=0.2), Effort())
+        problem = make_problem(model, k)
+        assert tree.cover(problem), tree.reason
+        rows = Rows(problem.design, problem.sign)
+        assert min(piece.lower(point, rows)[0] for piece in tree.pieces) <= truth + 1e-9
+        white = whiten(problem)
+        assert white is not None
+        for piece in (sharp_only(problem), simple_piece(white)):
+            assert piece is not None
+            assert piece.lower(point, rows)[0] <= truth + 1e-9
+        assert ("exact" in versions) == (k == 1)
+
+
+def make_problem(model: LogisticModel, k: int) -> Problem:
+    """The model as the inner parts of the certificate see it, mean penalty included."""
+    objective = model.objective
+    count = len(model.train)
+    return Problem(
+        model.design(model.train.X),
+        1.0 - 2.0 * model.train.y,
+        np.ones(count) if objective.weights is None else objective.weights,
+        model.theta,
+        objective.penalty_diagonal,
+        model.penalty.per_row * objective.penalised,
+        k,
+        np.ones(count, bool),
+    )
 
 
 def test_liblinear_s_penalised_intercept_is_scaled_right() -> None:
@@ -180,7 +211,7 @@ def test_branching_is_sound_and_tightens(figures: list[str]) -> None:
         plain = np.min([piece.lower(case.points, rows) for piece in tree.pieces], axis=0)
         np.testing.assert_allclose(lower, plain, rtol=0, atol=1e-12)
         closed += 1
-        sharp = sharp_only(case)
+        sharp = sharp_only(case.problem)
         if sharp is not None:
             gains.append(float(np.mean(lower - sharp.lower(case.points, rows))))
     figures.append(f"branched certificates, no violation: {closed}; mean gain over sharp {np.mean(gains):.3f}")

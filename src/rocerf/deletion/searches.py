@@ -45,6 +45,7 @@ FEW_ROWS = 400
 class Effort:
     """How hard to look.
 
+    A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
     ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of swap rounds, each
     trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0), ``brute_force``
     the number of sets up to which all are tried.
@@ -53,6 +54,7 @@ class Effort:
     name: str
     searches: tuple[str, ...]
     rounds: int = 8
+    patience: int = 2
     random_starts: int = 0
     relaxation_steps: int = 10
     beam: int = 0
@@ -73,24 +75,35 @@ SMALL_TABLE = 10_000
 _ALL = ("relinearise", "greedy", "groups", "relaxation", "random", "swap", "brute force")
 
 EFFORTS = {
-    "quick": Effort("quick", ("relinearise",), rounds=6),
+    "quick": Effort("quick", ("relinearise",), rounds=6, patience=1),
     "normal": Effort(
         "normal",
         ("relinearise", "greedy", "groups", "swap"),
         rounds=10,
+        patience=1,
         group_starts=2,
         beam=6,
         swaps=2,
         swap_width=0,
         brute_force=500,
         on_small_tables=Effort(
-            "normal", _ALL, rounds=10, group_starts=3, random_starts=1, beam=6, swaps=4, swap_width=3, brute_force=500
+            "normal",
+            _ALL,
+            rounds=10,
+            patience=4,
+            group_starts=3,
+            random_starts=1,
+            beam=6,
+            swaps=4,
+            swap_width=3,
+            brute_force=500,
         ),
     ),
     "thorough": Effort(
         "thorough",
         _ALL,
         rounds=14,
+        patience=6,
         group_starts=4,
         random_starts=3,
         relaxation_steps=12,
@@ -184,7 +197,7 @@ def search(
         points = np.flatnonzero(finding.scores >= floor)
         if not len(points):
             return finding
-        _walk(models, directions, points, start(points), sizes, finding, name)
+        _walk(models, directions, points, start(points), sizes, effort.patience, finding, name)
     points = np.flatnonzero(finding.scores >= floor)
     if effort.beam and n * k <= FEW_ROWS:
         for point in points:
@@ -268,6 +281,7 @@ def _walk(
     points: Rows,
     start: Deletions,
     sizes: list[int],
+    patience: int,
     finding: Finding,
     name: str,
 ) -> None:
@@ -279,10 +293,10 @@ def _walk(
     k = start.rows.shape[1]
     toward = directions[points]
     now = _Walkers.at(start, models.first_guess(start), len(models.X))
-    radius = np.full(len(points), k)
+    radius, failures = np.full(len(points), k), np.zeros(len(points), np.intp)
     open_ = np.arange(len(points))
     trial, guesses = start, now.guesses
-    for step, size in enumerate(sizes):
+    for step in range(len(sizes)):
         # The difference of two first guesses carries a retrained model over to the next set.
         thetas = now.thetas[open_] + guesses - now.guesses[open_]
         look = models.look(thetas, trial)
@@ -294,16 +308,20 @@ def _walk(
             part = Look(look.gradients[own], look.hessians[own], look.pulls[own])
             harms = models.harms(part, thetas[own], trial[own], toward[open_[own]], leverage=True)
             now.move(open_[own], trial[own], guesses[own], retrained[own], scores[own], harms)
-        growing = size < k
-        radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), 0 if growing else radius[open_] // 2)
+        radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), radius[open_] // 2)
+        failures[open_] = np.where(lower, 0, failures[open_] + 1)
         if step == len(sizes) - 1:
             break
         trial, changed = _exchange(models, now, open_, radius, sizes[step + 1])
+        changed &= failures[open_] < patience
         open_, trial = open_[changed], trial[changed]
         if not len(open_):
             break
         guesses = models.first_guess(trial)
-    ended = np.flatnonzero(np.isfinite(now.scores))
+    # Scores on the way are good to a few parts in a million of the drop: clear losers need no full retraining.
+    best = finding.scores[points]
+    leeway = 1e-5 * np.abs(np.einsum("ij,j->i", toward, models.theta) - best)
+    ended = np.flatnonzero(now.scores < best + leeway)
     news = ended[finding.unseen(points[ended], now.deletions[ended].keys())]
     if len(news):
         final = now.deletions[news]
