@@ -83,7 +83,7 @@ def measure_survival(name: str) -> tuple[dict[str, Any], str]:
         row[method] = {
             "answered": len(points),
             "mean_cost": float(recourses.costs[recourses.answered].mean()),
-            "survive": int((attacks.scores >= -1e-6).sum()),
+            "survive": int((attacks.scores >= 0).sum()),
             "lowest_score": float(attacks.scores.min()),
         }
     row["k"] = explainer.k

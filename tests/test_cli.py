@@ -193,7 +193,7 @@ def test_explain_prints_a_summary(run: Any, files: Files) -> None:
     assert re.search(r"Mean cost \d+\.\d{3} \(l2\)\.", out)
     sentence = as_json(run, files).settings.sentence
     assert f"Promise: {sentence}." in out
-    assert re.search(r"person 1: income: [\d.]+ -> [\d.]+", out)
+    assert re.search(r"person person-0: income: [\d.]+ -> [\d.]+", out)
     assert "write all of them with --out answers.csv or --json" in out
 
 
@@ -577,6 +577,28 @@ def test_recheck_and_attack_refuse_what_does_not_fit(run: Any, files: Files, tmp
     assert_refused(run(*officer_arguments(files, "attack", *points)), "smaller than the 90 training rows")
     assert_refused(run(*officer_arguments(files, "attack", "--points", "x.csv", "--k", 1)), "found none")
     assert_refused(run(*officer_arguments(files, "attack", *points[:2], "--k", 1, "--out", "a.txt")), ".csv or .json")
+
+
+def test_attack_refuses_answers_made_with_other_columns(run: Any, files: Files, tmp_path: Path) -> None:
+    assert run(*explain_arguments(files, out="answers.json")).code == 0
+    shuffled = pd.read_csv(files.train)[["row_id", "age", "income", "debt", "granted"]]
+    shuffled.to_csv(tmp_path / "shuffled.csv", index=False)
+    arguments = officer_arguments(files, "attack", "--points", "answers.json", "--k", 1)
+    arguments[2] = tmp_path / "shuffled.csv"
+    assert_refused(run(*arguments), "made with other rows")
+
+
+def test_a_missing_id_and_features_with_our_names(run: Any, files: Files, tmp_path: Path) -> None:
+    people = pd.read_csv(files.asking)
+    people.loc[2, "who"] = None
+    people.to_csv(tmp_path / "people.csv", index=False)
+    assert_refused(run(*explain_arguments(files, people=tmp_path / "people.csv")), "an id in every row")
+    for source, name in ((files.train, "t.csv"), (files.asking, "p.csv")):
+        pd.read_csv(source).rename(columns={"debt": "cost", "age": "status"}).to_csv(tmp_path / name, index=False)
+    done = run(*explain_arguments(files, train=tmp_path / "t.csv", people=tmp_path / "p.csv", out="answers.csv"))
+    assert done.code == 0
+    columns = list(pd.read_csv(tmp_path / "answers.csv").columns)
+    assert columns == ["person", "recourse_status", "reason", "recourse_cost", "margin", "income", "cost", "status"]
 
 
 def test_certified_from_the_command_line(run: Any, files: Files) -> None:

@@ -1,8 +1,8 @@
 """Recourse that survives the right to be forgotten.
 
-A person refused by a model is told what to change to be accepted; rocerf computes changes that
+A person refused by a model is told what to change to be accepted; rocerf computes changes meant to
 stay good when other people's rows are deleted from the training data and the model is retrained,
-and says exactly which promise each one carries.
+and says exactly how far that was tested or proven.
 
 >>> import rocerf
 >>> data = rocerf.load_dataset("german")

@@ -81,7 +81,7 @@ InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when
 EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]
 ShowRows = Annotated[
-    bool, typer.Option("--training-rows", help="Add ids of the worst training rows to JSON: other people's data.")
+    bool, typer.Option("--training-rows", help="Add ids of the worst training rows: other people's data.")
 ]
 
 
@@ -282,7 +282,7 @@ def recheck(
         return
     console().print(f"{result}.", soft_wrap=True, highlight=False)
     for place in result.broken[:10]:
-        console().print(f"  no longer holds: person {result.name_of(int(place))}", highlight=False, markup=False)
+        console().print(f"  no longer holds: person {result.names[place]}", highlight=False, markup=False)
     if len(result.broken) > 10:
         console().print(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
     if out is not None:
@@ -313,10 +313,13 @@ def _explain(
     step: Callable[[str, int, int], None],
 ) -> Recourses:
     from rocerf.baselines.scfe import Scfe
-    from rocerf.data.schema import Direction, FeatureSchema
+    from rocerf.data.schema import Direction, FeatureSchema, Kind
     from rocerf.recourse.explainer import Rocerf
 
     schema = FeatureSchema.free(fitted.train.columns)
+    for name, column in zip(fitted.train.columns, fitted.train.X.T, strict=True):
+        if ((column == 0) | (column == 1)).all():  # yes or no: nobody is told to be 1.13 of something
+            schema = schema.edit(name, kind=Kind.INDICATOR, lower=0.0, upper=1.0)
     for name in immutable:
         schema = schema.edit(name, direction=Direction.FIXED)
 
@@ -349,7 +352,7 @@ def _print_summary(recourses: Recourses, out: Path | None) -> None:
     if out is None:
         for place, recourse in enumerate(recourses[:5]):
             said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason
-            screen.print(f"  person {place + 1}: {said}", soft_wrap=True, highlight=False, markup=False)
+            screen.print(f"  person {recourses.names[place]}: {said}", soft_wrap=True, highlight=False, markup=False)
         if len(recourses) > 5:
             screen.print("  ... write all of them with --out answers.csv or --json")
     else:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.deletion.adversary import Attacks
-from rocerf.errors import ColumnError, DataError, FileFormatError, LabelError, MissingExtraError
+from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError
 from rocerf.models.logistic import LogisticModel
+from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def read_points(path: Path, model: LogisticModel, *, id_column: str | None = Non
     """
     if path.name.lower().endswith(".json"):
         given = Recourses.from_json(path)
-        matrix, names = given.matrix, list(range(len(given))) if given.index is None else given.index.tolist()
+        check_same_model(model, given)
+        matrix, names = given.matrix, list(given.names)
     else:
         frame = read_people(path, id_column=id_column)
         matrix, names = model.matrix(frame), frame.index.tolist()
@@ -152,6 +154,9 @@ def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.Data
         raise ColumnError(
             f"Expected an id column {id_column!r} in {path.name}, got only {_shown(frame.columns)}; name one of these."
         )
+    missing = int(frame[id_column].isna().sum())
+    if missing:
+        raise IdError(f"Expected an id in every row of {path.name}, got {missing} without; fill column {id_column!r}.")
     return frame.set_index(id_column)
 
 

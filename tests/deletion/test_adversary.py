@@ -11,9 +11,10 @@ import pytest
 
 from nasty import problems
 from problems import random_training_set, refused_people
-from rocerf import Adversary, LogisticModel, TrainingSet
+from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
+from rocerf.deletion import adversary
 from rocerf.deletion.searches import EFFORTS, Effort
-from rocerf.errors import OptionError
+from rocerf.errors import NoOptimumError, OptionError
 
 #: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.
 COUNT = int(os.environ.get("ROCERF_PROBLEMS", "240"))
@@ -67,6 +68,8 @@ def test_what_is_reported_is_what_retraining_says(effort: str) -> None:
         np.testing.assert_allclose(later.theta, attack.theta, atol=1e-8)
         assert attack.retrainings >= 1
         assert attack.found_by in (*attacks.searches, "nothing deleted")
+        assert str(attack.deleted_ids[0]) not in repr(attack)  # other people's data
+    assert "brute force" not in attacks.searches  # only what really ran is claimed
 
 
 def test_brute_force_is_the_truth_and_more_effort_never_does_worse() -> None:
@@ -77,15 +80,17 @@ def test_brute_force_is_the_truth_and_more_effort_never_does_worse() -> None:
         assert scores[0] >= scores[1] - 1e-9 >= scores[2] - 2e-9
 
 
-def test_the_same_seed_gives_the_same_attack_and_blocks_do_not_matter() -> None:
+def test_the_same_seed_gives_the_same_attack_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     model = LogisticModel.fit(random_training_set(2, n=150), C=1.0)
     points = refused_people(model, 2, 9)
     first = Adversary(model, 6, effort="thorough", seed=3).attack(points)
     again = Adversary(model, 6, effort="thorough", seed=3).attack(points)
     np.testing.assert_array_equal(first.scores, again.scores)
     assert [ids.tolist() for ids in first.deleted_ids] == [ids.tolist() for ids in again.deleted_ids]
-    one_by_one = [Adversary(model, 6, effort="thorough", seed=3).attack(x).score for x in points[:1]]
-    np.testing.assert_allclose(one_by_one, first.scores[:1], atol=1e-9)
+    monkeypatch.setattr(adversary, "BLOCK_ENTRIES", 2 * 150)  # two points a block
+    in_blocks = Adversary(model, 6, effort="thorough", seed=3).attack(points)
+    np.testing.assert_allclose(in_blocks.scores, first.scores, atol=1e-9)
+    assert "TRAINROW" not in repr(in_blocks)
 
 
 def test_refuted_points_are_left_alone() -> None:
@@ -145,6 +150,18 @@ def test_any_model_with_without_can_be_attacked() -> None:
     np.testing.assert_allclose(Adversary(Wrapped(small), 2, effort="thorough").attack(x).scores, truth, atol=1e-8)
 
 
+def test_a_deletion_after_which_there_is_no_model_is_the_worst() -> None:
+    """Without a penalty, one deletion can make the classes separable: then no retrained model exists."""
+    X = [[0.0], [1.0], [2.0], [3.5], [3.0], [4.0], [5.0], [6.0]]
+    model = LogisticModel.fit(TrainingSet(X, [0, 0, 0, 0, 1, 1, 1, 1]), C=np.inf)
+    with pytest.raises(NoOptimumError):
+        model.without([3])
+    for effort in ("normal", "thorough"):
+        assert Adversary(model, 2, effort=effort).attack([6.0]).score == -np.inf
+    recourses = Rocerf(model, 2, promise="retrained").explain([[1.0]])
+    assert recourses[0].status is Status.NOT_ROBUST
+
+
 def test_bad_options() -> None:
     model = LogisticModel.fit(random_training_set(5), C=1.0)
     with pytest.raises(OptionError, match="effort to be one of quick, normal, thorough"):
@@ -153,3 +170,5 @@ def test_bad_options() -> None:
         Adversary(model, 60)
     with pytest.raises(OptionError, match="from_sklearn"):
         Adversary("a model", 2)
+    with pytest.raises(OptionError, match="seed"):
+        Adversary(model, 2, seed=-1)

@@ -1,4 +1,4 @@
-"""The paper's logistic tables, as the issue of reproducing them states them: cost, validity, plain counterfactuals."""
+"""The paper's logistic tables: cost, validity under random deletions, plain counterfactuals."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import rocerf
 from problems import random_training_set, refused_people, subsets
-from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
+from rocerf import Adversary, FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.errors import OptionError
 from rocerf.promises import Retrained
@@ -46,7 +48,7 @@ def check_table(name: str, path: object, people: int, most_extra_cost: float) ->
     plain = Scfe(model).explain(denied)
     audit = Adversary(model, "0.5%", effort="thorough", seed=4711)
     survive = {
-        key: (audit.attack(r.matrix).scores >= -1e-6).mean()
+        key: (audit.attack(r.matrix).scores >= 0).mean()
         for key, r in {"plain": plain, "first": first, "robust": robust}.items()
     }
     assert robust.answered.all()
@@ -75,13 +77,12 @@ def test_the_pool_is_shared_and_saves_searches() -> None:
     people = refused_people(model, 1, 80)
     promise = Retrained(model, 4)
     first = Rocerf(model, 4, promise=promise).explain(people[:40])
-    size = len(promise.pool)
-    assert size > 0
+    assert len(promise.pool) > 1
     second = Rocerf(model, 4, promise=promise).explain(people[40:])
     alone = Rocerf(model, 4, promise="retrained").explain(people[40:])
     assert second.retrainings.sum() < alone.retrainings.sum()
     np.testing.assert_allclose(second.costs, alone.costs, rtol=0.02)
-    assert {"relinearise", "greedy", "groups", "swap"} <= set(first.settings.searches)
+    assert {"relinearise", "known", "greedy", "swap"} <= set(first.settings.searches)
 
 
 def test_known_deletions_bound_the_cost_from_below() -> None:
@@ -114,7 +115,48 @@ def test_a_model_whose_sign_can_be_flipped_ends_with_a_reason() -> None:
     people = refused_people(model, 0, 5)
     recourses = Rocerf(model, 10, promise="retrained").explain(people)
     assert all(status is Status.NOT_ROBUST for status in recourses.statuses)
-    assert "none inside the bounds keeps the promise" in recourses.reasons[0]
+    assert "none was found inside the bounds that keeps the promise" in recourses.reasons[0]
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_no_answer_is_refuted_by_what_was_found_for_others(effort: str) -> None:
+    """Points given early are held against cuts found later, and their margins are those of the final pool."""
+    for seed in range(3):
+        model = LogisticModel.fit(random_training_set(seed, n=300), C=1.0)
+        explainer = Rocerf(model, 6, effort=effort)
+        recourses = explainer.explain(refused_people(model, seed, 100))
+        known = explainer.promise.remembered(recourses.matrix[recourses.answered])
+        assert (known >= 0).all()
+        np.testing.assert_array_less(recourses.margins[recourses.answered], known + 1e-9)
+
+
+def test_many_threads_share_one_pool() -> None:
+    model = LogisticModel.fit(random_training_set(5, n=150), C=1.0)
+    people = refused_people(model, 5, 40)
+    explainer = Rocerf(model, 4)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(explainer.explain, np.array_split(people, 4)))
+    found = explainer.promise.pool
+    assert len(found.thetas) == len(found.deleted_rows)
+    for theta, rows in zip(found.thetas[1:6], found.deleted_rows[1:6], strict=True):
+        np.testing.assert_allclose(model.without(model.train.ids[rows]).theta, theta, atol=1e-8)
+
+
+def test_a_promise_about_another_model_is_refused() -> None:
+    model = LogisticModel.fit(random_training_set(6), C=1.0)
+    other = LogisticModel.fit(model.train, C=0.001)
+    with pytest.raises(OptionError, match="about this model"):
+        Rocerf(model, 2, promise=Retrained(other, 2))
+
+
+def test_a_margin_out_of_reach_is_told_from_a_model_out_of_reach() -> None:
+    model = LogisticModel.fit(random_training_set(7), C=1.0)
+    person = refused_people(model, 7, 1)
+    ends = np.stack([person[0], Scfe(model).explain(person).matrix[0]])
+    schema = FeatureSchema.free(model.train.columns)
+    for name, low, high in zip(model.train.columns, ends.min(0), ends.max(0), strict=True):
+        schema = schema.edit(name, lower=low - 1e-6, upper=high + 1e-6)
+    assert Rocerf(model, 1, delta=50.0, schema=schema).explain(person)[0].status is Status.NOT_ROBUST
 
 
 def test_bad_slack() -> None:

@@ -263,7 +263,7 @@ def test_unreachable_not_robust_and_answered_differ_by_the_bound_alone(cost: str
     assert needed > 0.05
     for score, status, word in [
         (-0.01, Status.UNREACHABLE, "even by the model as it is today"),
-        (needed - 0.01, Status.NOT_ROBUST, "none inside the bounds keeps the promise about deletions"),
+        (needed - 0.01, Status.NOT_ROBUST, "none was found inside the bounds that keeps the promise about deletions"),
         (needed + 0.01, Status.ANSWERED, "keeps the promise"),
     ]:
         recourse = first_order(MODEL, 3, cost=cost, schema=schema(**bound_at(score))).explain(person)[0]

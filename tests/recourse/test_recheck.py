@@ -11,7 +11,8 @@ from problems import random_training_set, refused_people
 from rocerf import LogisticModel, Recourses, Rocerf
 from rocerf.baselines import Scfe
 from rocerf.deletion.budget import largest_survived
-from rocerf.errors import DataError, FileFormatError, IdError
+from rocerf.errors import DataError, FileFormatError, IdError, OptionError
+from rocerf.promises import Plain, Retrained
 from rocerf.recourse.recheck import recheck
 
 
@@ -112,13 +113,22 @@ def test_a_saved_explainer_comes_back_with_what_it_learned(model: LogisticModel,
     # Starting from a full pool may end at a slightly different, never at a much dearer point.
     np.testing.assert_allclose(second.costs, first.costs, rtol=0.01)
     if promise == "retrained":
-        assert len(again.promise.pool) >= len(explainer.promise.pool) > 0
+        assert len(again.promise.pool) >= len(explainer.promise.pool) > 1
         assert second.retrainings.sum() < first.retrainings.sum()
-        ids = model.train.ids[again.promise.pool.deleted_rows[0]]
-        np.testing.assert_allclose(model.without(ids).theta, again.promise.pool.thetas[0], atol=1e-8)
+        ids = model.train.ids[again.promise.pool.deleted_rows[1]]
+        np.testing.assert_allclose(model.without(ids).theta, again.promise.pool.thetas[1], atol=1e-8)
     if promise == "certified":
         assert first.certified.all()
         assert second.certified.all()
+
+
+def test_the_promise_s_own_options_are_saved(model: LogisticModel, tmp_path) -> None:
+    promise = Retrained(model, 3, effort="thorough", slack=0.2)
+    Rocerf(model, 3, promise=promise).save(tmp_path / "e")
+    again = Rocerf.load(tmp_path / "e").promise
+    assert (again.effort, again.slack) == ("thorough", 0.2)
+    with pytest.raises(OptionError, match="plain"):
+        Rocerf(model, 0, promise=Plain(model)).save(tmp_path / "p")
 
 
 def test_a_folder_that_is_no_explainer_is_refused(tmp_path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,8 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.refit_search import search_by_refits
-from rocerf.deletion.searches import EFFORTS, Effort, Finding, search
+from rocerf.deletion.retraining import checked_seed
+from rocerf.deletion.searches import EFFORTS, Effort, Finding, checked_effort, search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
@@ -42,10 +43,10 @@ class Attack:
     """
 
     score: float
-    deleted_ids: NDArray[Any]
+    deleted_ids: NDArray[Any] = field(repr=False)
     found_by: str
     retrainings: int
-    theta: Array
+    theta: Array = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +58,9 @@ class Attacks:
     """
 
     scores: Array
-    thetas: Array
-    deleted_rows: tuple[NDArray[np.intp], ...]
-    ids: NDArray[Any]
+    thetas: Array = field(repr=False)
+    deleted_rows: tuple[NDArray[np.intp], ...] = field(repr=False)
+    ids: NDArray[Any] = field(repr=False)
     found_by: tuple[str, ...]
     retrainings: NDArray[np.intp]
     searches: tuple[str, ...]
@@ -96,7 +97,7 @@ class Adversary:
         A number of rows, or a share such as "0.5%".
     effort : "quick", "normal" or "thorough"
     seed : int
-        For random starts (thorough) only.
+        For random starts.
 
     Examples
     --------
@@ -116,10 +117,9 @@ class Adversary:
             )
         self.model = model
         self.k = number_of_deletions(k, len(model.train))
-        self.seed = seed
-        if isinstance(effort, str) and effort not in EFFORTS:
-            raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
-        self.effort = (EFFORTS[effort] if isinstance(effort, str) else effort).on(len(model.train))
+        self.seed = checked_seed(seed)
+        chosen = EFFORTS[checked_effort(effort)] if isinstance(effort, str) else effort
+        self.effort = chosen.on(len(model.train))
 
     @cached_property
     def models(self) -> ManyModels:
@@ -159,12 +159,12 @@ class Adversary:
         """
         if not isinstance(self.model, LogisticModel):
             finding = search_by_refits(self.model, X, self.k, self.effort)
-            return self._collected([finding], offset=0.0, searches=("relinearise", "brute force"))
+            return self._collected([finding], offset=0.0)
         label = self.model.removable_class(self.k)
         if label is not None:
             return self._vanished(label, len(X))
         findings = self._search_in_blocks(self.model, X, stop_below, known, progress)
-        return self._collected(findings, offset=self.model.offset, searches=self.effort.searches)
+        return self._collected(findings, offset=self.model.offset)
 
     def _search_in_blocks(
         self,
@@ -203,7 +203,7 @@ class Adversary:
                     progress(sum(map(len, findings)), len(X))
         return findings
 
-    def _collected(self, findings: list[Finding], offset: float, searches: tuple[str, ...]) -> Attacks:
+    def _collected(self, findings: list[Finding], offset: float) -> Attacks:
         scores = np.concatenate([f.scores for f in findings]) if findings else np.empty(0)
         return Attacks(
             scores=scores - offset,
@@ -212,12 +212,12 @@ class Adversary:
             ids=self.model.train.ids,
             found_by=tuple(name for f in findings for name in f.found_by),
             retrainings=np.concatenate([f.retrainings for f in findings]) if findings else np.empty(0, np.intp),
-            searches=searches,
+            searches=tuple(dict.fromkeys(name for f in findings for name in f.ran)),
         )
 
     def _vanished(self, label: Any, count: int) -> Attacks:
         train = self.model.train
-        gone = np.flatnonzero(train.y == float(label == train.favourable))
+        gone = np.flatnonzero((train.y == float(label == train.favourable)) & (self.models.weights > 0))
         return Attacks(
             scores=np.full(count, -np.inf),
             thetas=np.full((count, len(self.models.theta)), np.nan),

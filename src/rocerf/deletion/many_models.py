@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
-from rocerf.errors import ModelError
+from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_objective import ROUNDING, TOLERANCE
 
@@ -162,7 +162,7 @@ class ManyModels:
         slope = amounts * (self.weights * pull * (1.0 - pull))[deletions.rows]
         hessians = self.hessian - (XS * slope[:, :, None]).transpose(0, 2, 1) @ XS
         hessians -= penalty * count[:, None, None] * np.diag(self.penalised)
-        return self.theta + _solve(hessians, gradients)
+        return self.theta + solve_each(hessians, gradients)
 
     def look(self, thetas: Array, deletions: Deletions, hessians: Array | None = None) -> Look:
         """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are."""
@@ -201,7 +201,7 @@ class ManyModels:
         hessians: Array | None = None
         for step in range(MAX_STEPS):
             look = self.look(thetas[open_], deletions[open_], hessians)
-            move = _solve(look.hessians, look.gradients)
+            move = solve_each(look.hessians, look.gradients)
             decrement = np.sqrt(np.maximum(np.einsum("ij,ij->i", move, look.gradients), 0.0))
             thetas[open_] -= move
             settled = decrement <= TOLERANCE
@@ -219,6 +219,8 @@ class ManyModels:
     def _carefully(self, rows: Rows) -> Array:
         try:
             return self.model.without(self.model.train.ids[rows]).theta
+        except NotConvergedError:
+            return self.theta  # nothing is known of this deletion: it must not count as harmful
         except ModelError:
             return np.full_like(self.theta, np.nan)
 
@@ -228,7 +230,7 @@ class ManyModels:
         With ``leverage`` the one-row formula that is exact for a quadratic loss: a row still in is divided by
         1 - leverage, a row already out (harm: what keeping it out does) by 1 + leverage.
         """
-        solved = _solve(look.hessians, directions)
+        solved = solve_each(look.hessians, directions)
         harms = solved @ self.X.T
         harms *= look.pulls
         harms *= self.weights * self.sign
@@ -237,9 +239,9 @@ class ManyModels:
         if leverage:
             levers = look.pulls * (1.0 - look.pulls) * (self.weights * self._lengths(look.hessians))
             denominators = 1.0 - np.minimum(levers, 0.999)
-            out = np.take_along_axis(levers, deletions.rows, axis=1)
-            held = np.where(deletions.amounts > 0, 1.0 + out, np.take_along_axis(denominators, deletions.rows, axis=1))
-            np.put_along_axis(denominators, deletions.rows, held, axis=1)
+            model, place = np.nonzero(deletions.amounts > 0)
+            gone = deletions.rows[model, place]
+            denominators[model, gone] = 1.0 + levers[model, gone]
             harms /= denominators
         return harms
 
@@ -269,7 +271,7 @@ def _sigmoid(values: Array, out: Array | None = None) -> Array:
     return np.reciprocal(result, out=result)
 
 
-def _solve(hessians: Array, vectors: Array) -> Array:
+def solve_each(hessians: Array, vectors: Array) -> Array:
     """``H^-1 v`` for each of M; NaN where H is singular."""
     try:
         return np.asarray(np.linalg.solve(hessians, vectors[:, :, None])[:, :, 0])

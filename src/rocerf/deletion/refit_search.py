@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.row_effects import RowEffects
 from rocerf.deletion.searches import Effort, Finding
-from rocerf.errors import ModelError
+from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.model import Model
 
 Array = NDArray[np.float64]
@@ -67,9 +67,15 @@ def _try(model: Model, X: Array, points: Rows, chosen: Rows, name: str, finding:
     """Refit without these rows and take the scores over where they are lower; None if there is no such model."""
     try:
         later = model.without(model.train.ids[chosen])
-    except ModelError:
+    except NotConvergedError:
+        return None
+    except ModelError:  # there is no model without these rows: nothing is worse
+        for point in points:
+            finding.scores[point], finding.sets[point], finding.found_by[point] = -np.inf, chosen, name
         return None
     finding.retrainings[points] += 1
+    if name not in finding.ran:
+        finding.ran.append(name)
     for point, score in zip(points, later.score(X[points]), strict=True):
         if score < finding.scores[point]:
             finding.scores[point], finding.sets[point], finding.found_by[point] = score, chosen, name

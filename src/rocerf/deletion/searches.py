@@ -28,8 +28,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.many_models import Deletions, Look, ManyModels
+from rocerf.deletion.many_models import Deletions, Look, ManyModels, solve_each
 from rocerf.deletion.rare_groups import RareGroups
+from rocerf.errors import OptionError
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -115,6 +116,13 @@ EFFORTS = {
 }
 
 
+def checked_effort(effort: str) -> str:
+    """The name of an effort, or an error that lists them."""
+    if effort not in EFFORTS:
+        raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
+    return effort
+
+
 @dataclass(eq=False)
 class Finding:
     """The best set so far for each point of a block; scores are ``x~'theta``, without the model's offset."""
@@ -125,6 +133,7 @@ class Finding:
     found_by: list[str]
     retrainings: Rows
     seen: list[set[bytes]] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
 
     @classmethod
     def nothing_deleted(cls, models: ManyModels, directions: Array) -> Finding:
@@ -152,11 +161,17 @@ class Finding:
         return np.array(news, np.intp)
 
     def consider(self, points: Rows, thetas: Array, deletions: Deletions, directions: Array, name: str) -> None:
-        """Take over converged models (one for each of these points; points may repeat) that are worse."""
+        """Take over converged models (one for each of these points; points may repeat) that are worse.
+
+        NaN parameters stand for a deletion after which there is no model: nothing is worse.
+        """
         scores = np.einsum("ij,ij->i", directions[points], thetas)
+        scores[np.isnan(scores)] = -np.inf
+        if name not in self.ran:
+            self.ran.append(name)
         np.add.at(self.retrainings, points, 1)
         for place, (point, score) in enumerate(zip(points, scores, strict=True)):
-            if score < self.scores[point] - 1e-13:  # never true of NaN
+            if score < self.scores[point] - 1e-13:
                 self.scores[point], self.thetas[point] = score, thetas[place]
                 self.sets[point], self.found_by[point] = deletions.set_of(place), name
 
@@ -197,6 +212,8 @@ def search(
         points = np.flatnonzero(finding.scores >= floor)
         if not len(points):
             return finding
+        if name not in finding.ran:
+            finding.ran.append(name)
         _walk(models, directions, points, start(points), sizes, effort.patience, finding, name)
     points = np.flatnonzero(finding.scores >= floor)
     if effort.beam and n * k <= FEW_ROWS:
@@ -300,7 +317,7 @@ def _walk(
         # The difference of two first guesses carries a retrained model over to the next set.
         thetas = now.thetas[open_] + guesses - now.guesses[open_]
         look = models.look(thetas, trial)
-        retrained = thetas - _newton_step(look)
+        retrained = thetas - solve_each(look.hessians, look.gradients)
         scores = np.einsum("ij,ij->i", toward[open_], retrained)
         lower = scores < now.scores[open_] - 1e-10
         if lower.any():
@@ -339,19 +356,12 @@ def _exchange(
         have, want, harms = now.deletions.set_of(int(walk)), wanted.set_of(place), now.harms[walk]
         coming, leaving = np.setdiff1d(want, have), np.setdiff1d(have, want)
         room = size - len(have)
-        count = min(radius[walk], len(coming)) if room <= 0 else len(coming)
+        count = len(coming) if size < width else min(radius[walk], len(coming))  # a growing set takes all it can
         coming = coming[np.argsort(harms[coming], kind="stable")[:count]]
         leaving = leaving[np.argsort(-harms[leaving], kind="stable")[: max(len(coming) - max(room, 0), 0)]]
         sets.append(np.concatenate([np.setdiff1d(have, leaving), coming]))
-        changed[place] = count > 0
+        changed[place] = len(coming) > 0
     return Deletions.of(sets, width), changed
-
-
-def _newton_step(look: Look) -> Array:
-    try:
-        return np.asarray(np.linalg.solve(look.hessians, look.gradients[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        return np.zeros_like(look.gradients)
 
 
 def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, steps: int) -> Deletions:
@@ -369,7 +379,7 @@ def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, step
         if step == steps - 1:
             break
         look = models.look(thetas, present)
-        thetas = thetas - _newton_step(look)
+        thetas = thetas - solve_each(look.hessians, look.gradients)
         look = models.look(thetas, present, look.hessians)
         vertex = models.worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
     sets = []
@@ -431,7 +441,7 @@ def _try(models: ManyModels, directions: Array, point: int, k: int, sets: list[R
     deletions = Deletions.of(sets, k)
     thetas = models.converge(models.first_guess(deletions), deletions)
     finding.consider(np.full(len(sets), point), thetas, deletions, directions, "greedy")
-    return np.asarray(np.nan_to_num(thetas @ directions[point], nan=np.inf))
+    return np.asarray(np.nan_to_num(thetas @ directions[point], nan=-np.inf))
 
 
 def _tempting(harms: Array, chosen: Rows, width: int) -> Rows:
@@ -451,6 +461,6 @@ def _brute_force(models: ManyModels, directions: Array, k: int, finding: Finding
         deletions = Deletions.of([np.array(chosen, np.intp) for chosen in batch], k)
         thetas = models.converge(models.first_guess(deletions), deletions)
         scores = directions @ thetas.T
-        lowest = np.where(np.isfinite(scores), scores, np.inf).argmin(axis=1)
+        lowest = np.where(np.isnan(scores), -np.inf, scores).argmin(axis=1)
         finding.consider(everyone, thetas[lowest], deletions[lowest], directions, "brute force")
         finding.retrainings[everyone] += len(batch) - 1

@@ -189,7 +189,8 @@ def _abstention(model: LogisticModel, denied: Any) -> str:
 
     k = Rocerf(model, WAYS[0][1], promise="first_order").k
     promise = Certified(model, k, options=Options(branch_nodes=0))
-    return Rocerf(model, k, promise=promise).explain(denied[:1])[0].certificate.reason
+    answer = Rocerf(model, k, promise=promise).explain(denied[:1])[0]
+    return "" if answer.certified else answer.certificate.reason
 
 
 def amounts_only(schema: FeatureSchema) -> FeatureSchema:

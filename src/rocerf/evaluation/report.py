@@ -83,11 +83,19 @@ def _promises(demo: Demo) -> list[str]:
     return [
         "<h2>What each promise says</h2>",
         f"<ul>{''.join(items)}</ul>",
-        f'<p class="note"><b>Where nothing is proven, nothing is claimed.</b> Asked for {demo.methods[1].audited_k} '
-        f"deletions on this small table, the certificate abstains: {escape(demo.abstention)}.</p>",
+        *_abstention(demo),
         "<p>The comparison uses the paper's setting: every column may change, categories included, and 0/1 columns "
         "may take values in between. The example above holds categories fixed, so that it reads as a person would "
         "read it.</p>",
+    ]
+
+
+def _abstention(demo: Demo) -> list[str]:
+    if not demo.abstention:
+        return []
+    return [
+        f'<p class="note"><b>Where nothing is proven, nothing is claimed.</b> Asked for {demo.methods[1].audited_k} '
+        f"deletions on this small table, the certificate abstains: {escape(demo.abstention)}.</p>"
     ]
 
 

@@ -87,6 +87,10 @@ class Certified:
             return np.full(len(matrix), -np.inf)
         return np.asarray(self.certificate.lower(self.model.score_gradient(matrix)) - self.model.offset)
 
+    def remembered(self, X: Array) -> Array:
+        """Nothing beyond what :meth:`read` gives."""
+        return np.full(len(X), np.inf)
+
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
@@ -96,15 +100,14 @@ class Certified:
         values, slopes = self.certificate.value_and_cut(self.model.score_gradient(X))
         values = values - self.model.offset
         in_schema, _ = self.model.design.in_schema_space(slopes)
-        if self.model.deployed_theta is not None:
-            plain = Plain(self.model).read(X)
-            lower = plain.values < values
-            values = np.where(lower, plain.values, values)
-            in_schema = np.where(lower[:, None], plain.slopes, in_schema)
-        return Reading(values, in_schema)
+        return Reading(values, in_schema).floored_by(Plain(self.model).read(X))
 
     def impossible(self) -> str | None:
         """Why the certificate abstains, if it does."""
+        return self._abstention
+
+    @cached_property
+    def _abstention(self) -> str | None:
         reason = vanishing_class(self.model, self.k)
         if reason is not None or self.certificate.closed:
             return reason

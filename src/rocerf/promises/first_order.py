@@ -56,6 +56,10 @@ class FirstOrder:
         """Row effects of the model, computed at first use."""
         return RowEffects.of(self.model, seed=self._seed)
 
+    def remembered(self, X: Array) -> Array:
+        """Nothing beyond what :meth:`read` gives."""
+        return np.full(len(X), np.inf)
+
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
@@ -66,13 +70,9 @@ class FirstOrder:
         worst = find_worst_rows(directions, self.effects.vectors, self.k)
         slopes, constants = self.model.halfspaces(self.model.theta + worst.shifts(self.effects.vectors))
         values = np.einsum("ij,ij->i", slopes, X) + constants
-        if self.model.deployed_theta is not None:
-            plain = Plain(self.model).read(X)
-            lower = plain.values < values
-            values = np.where(lower, plain.values, values)
-            slopes = np.where(lower[:, None], plain.slopes, slopes)
         ids, rows = self.model.train.ids, self.effects.rows
-        return Reading(values, slopes, lambda point: ids[rows[worst.of(point)]])
+        reading = Reading(values, slopes, lambda point: ids[rows[worst.of(point)]])
+        return reading.floored_by(Plain(self.model).read(X))
 
     def impossible(self) -> str | None:
         """If k deletions can remove a whole class, retraining may have no optimum at all."""

@@ -35,6 +35,10 @@ class Plain:
     def __init__(self, model: LinearModel) -> None:
         self.model = model
 
+    def remembered(self, X: Array) -> Array:
+        """Nothing beyond what :meth:`read` gives."""
+        return np.full(len(X), np.inf)
+
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force."""
         return self.model.halfspaces(models_in_force(self.model))

@@ -8,7 +8,7 @@ solver, and a new cost no new promise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +40,16 @@ class Reading:
     worst_ids: Callable[[int], NDArray[Any]] = no_rows
     margins: Array | None = None
     retrainings: NDArray[np.intp] | None = None
+
+    def floored_by(self, other: Reading) -> Reading:
+        """This reading, but the other's value and slope wherever that one is lower."""
+        lower = other.values < self.values
+        return replace(
+            self,
+            values=np.where(lower, other.values, self.values),
+            slopes=np.where(lower[:, None], other.slopes, self.slopes),
+            margins=None if self.margins is None else np.minimum(self.margins, other.values),
+        )
 
     @property
     def foreseen(self) -> Array:
@@ -94,6 +104,10 @@ class Promise(Protocol):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be so for the promise to mean what it says, beyond the model's own assumptions."""
+        ...
+
+    def remembered(self, X: Array) -> Array:
+        """The lowest score at each point (P, d) that anything read so far implies; infinity for nothing."""
         ...
 
     def known_cuts(self) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rocerf.deletion.adversary import Adversary, Attacks
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
-from rocerf.promises.plain import Plain, models_in_force
+from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, vanishing_class
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class Retrained:
     >>> model = rocerf.LogisticModel.fit(data.train)
     >>> promise = Retrained(model, k=4)
     >>> reading = promise.read(data.test.X[:2])
-    >>> bool((reading.values <= model.score(data.test.X[:2])).all()), len(promise.pool) > 0
+    >>> bool((reading.values <= model.score(data.test.X[:2])).all()), len(promise.pool) > 1
     (True, True)
     """
 
@@ -89,11 +89,13 @@ class Retrained:
         self.effort = effort
         self.adversary = Adversary(model, k, effort=effort, seed=seed)
         self._searching = True
+        self._ran: dict[str, None] = {}
+        self._lock = Lock()
 
     @cached_property
     def pool(self) -> Pool:
-        """The shared pool, empty at first."""
-        return Pool(np.empty((0, len(self.model.theta))))
+        """The shared pool; at first only the model itself, without which nothing was deleted."""
+        return Pool(self.model.theta[None, :], [np.empty(0, np.intp)])
 
     def known_deletions_only(self) -> Retrained:
         """The same promise about the deletions found so far, exactly and without further search.
@@ -107,15 +109,23 @@ class Retrained:
 
     @property
     def searches(self) -> tuple[str, ...]:
-        """The searches that a surviving point withstood."""
-        return self.adversary.effort.searches
+        """The searches that ran so far."""
+        return tuple(self._ran)
 
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
 
+    def remembered(self, X: Array) -> Array:
+        """The lowest score of each point over the pool, as found."""
+        return self._against_pool(self.model.score_gradient(X))[0] - self.model.offset
+
     def read(self, X: Array, target: float = -np.inf) -> Reading:
         """The lowest retrained score known or found at each point, and the cut of that model."""
+        with self._lock:  # the pool grows while it is read
+            return self._read(X, target)
+
+    def _read(self, X: Array, target: float) -> Reading:
         directions = self.model.score_gradient(X)
         today = directions @ self.model.theta
         # (1 + depth) score - depth today < target  <=>  score < floor
@@ -126,16 +136,15 @@ class Retrained:
         retrainings = np.zeros(len(X), np.intp)
         if len(asking):
             stop = floor[asking] - self.model.offset
-            known = [self.pool.deleted_rows[best] for best in which[asking]] if len(self.pool) else None
+            known = [self.pool.deleted_rows[best] for best in which[asking]]
             attacks = self.adversary.attack_all(X[asking], stop_below=stop, known=known)
+            self._ran.update(dict.fromkeys(attacks.searches))
             retrainings[asking] = attacks.retrainings
             self._learn(attacks, asking, lowest, which)
-        return self._reading(X, today, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
+        return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
     def _against_pool(self, directions: Array) -> tuple[Array, NDArray[np.intp]]:
-        """Lowest score ``x~'theta_S`` over the pool (P,), and which model gives it; nothing known is infinity."""
-        if not len(self.pool):
-            return np.full(len(directions), np.inf), np.full(len(directions), -1)
+        """Lowest score ``x~'theta_S`` over the pool (P,), and which model gives it."""
         scores = directions @ self.pool.thetas.T
         which = scores.argmin(axis=1)
         return scores[np.arange(len(scores)), which], which
@@ -144,35 +153,23 @@ class Retrained:
         found = attacks.scores + self.model.offset
         better = np.flatnonzero(found < lowest[asking])
         lowest[asking[better]] = found[better]
-        which[asking[better]] = len(self.pool) + np.arange(len(better))
-        self.pool.add(attacks, better)
+        trained = better[np.isfinite(found[better])]  # a deletion after which there is no model is no cut
+        which[asking[trained]] = len(self.pool) + np.arange(len(trained))
+        self.pool.add(attacks, trained)
 
     def _reading(
-        self,
-        X: Array,
-        today: Array,
-        lowest: Array,
-        which: NDArray[np.intp],
-        retrainings: NDArray[np.intp],
-        depths: Array,
+        self, X: Array, lowest: Array, which: NDArray[np.intp], retrainings: NDArray[np.intp], depths: Array
     ) -> Reading:
-        thetas = np.where((which >= 0)[:, None], self.pool.thetas[which] if len(self.pool) else 0.0, self.model.theta)
-        lowest = np.minimum(lowest, today)
-        thetas = thetas + depths[:, None] * (thetas - self.model.theta)
-        slopes, constants = self.model.halfspaces(thetas)
+        thetas = self.pool.thetas[which]
+        slopes, constants = self.model.halfspaces(thetas + depths[:, None] * (thetas - self.model.theta))
         values = np.einsum("ij,ij->i", slopes, X) + constants
-        margins = lowest - self.model.offset
-        if len(models_in_force(self.model)) > 1:
-            plain = Plain(self.model).read(X)
-            lower = plain.values < values
-            values, slopes = np.where(lower, plain.values, values), np.where(lower[:, None], plain.slopes, slopes)
-            margins = np.minimum(margins, plain.values)
+        hopeless = np.isneginf(lowest)  # no point survives a deletion after which there is no model
+        values, slopes = np.where(hopeless, -np.inf, values), np.where(hopeless[:, None], 0.0, slopes)
         ids, rows = self.model.train.ids, self.pool.deleted_rows
-
-        def worst_ids(point: int) -> NDArray[Any]:
-            return ids[rows[which[point]]] if which[point] >= 0 else ids[:0]
-
-        return Reading(values, slopes, worst_ids, margins, retrainings)
+        reading = Reading(
+            values, slopes, lambda point: ids[rows[which[point]]], lowest - self.model.offset, retrainings
+        )
+        return reading.floored_by(Plain(self.model).read(X))
 
     def impossible(self) -> str | None:
         """If k deletions can remove a whole class, retraining may have no optimum at all."""

@@ -41,10 +41,13 @@ def calibrate_delta(
     slopes, constants = model.halfspaces(retrain_each(model, deletions))
     master = Master(X0, cost, FeasibleSet.around(X0, schema))
     step = float(model.score(model.train.X).std()) / 256.0
+    counted: NDArray[np.bool_] | None = None
     for delta in [0.0, *(step * 2.0**i for i in range(DOUBLINGS))]:
         points = solve_by_cuts(promise, master, delta).points
-        points = points[np.isfinite(points).all(axis=1)]
-        if not len(points) or float((points @ slopes.T + constants >= 0).mean()) >= TARGET_VALIDITY:
+        answered = np.asarray(np.isfinite(points).all(axis=1))
+        counted = answered if counted is None else counted  # those who can be answered at all, whatever the margin
+        survive = answered[:, None] & (np.nan_to_num(points) @ slopes.T + constants >= 0)
+        if not counted.any() or float(survive[counted].mean()) >= TARGET_VALIDITY:
             return delta
     raise NotConvergedError(
         f"Expected a margin at which {TARGET_VALIDITY:.1%} of recourses survive random deletions of {promise.k} rows, "

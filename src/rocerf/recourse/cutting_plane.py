@@ -36,7 +36,20 @@ def solve_by_cuts(
     for wave in _waves(len(master.X0), promise.learns):
         _solve_wave(promise, master, delta, wave, solution, max_rounds, _shifted(progress, done, len(master.X0)))
         done += len(wave)
+    # What was found for later people may refute a point given to an earlier one: such people come once more.
+    for _ in range(max_rounds if promise.learns else 0):
+        refuted = _hold_against_memory(promise, solution, delta)
+        if not len(refuted):
+            break
+        _solve_wave(promise, master, delta, refuted, solution, max_rounds, None)
     return solution
+
+
+def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> NDArray[np.intp]:
+    """Lower the values of found points to what the promise has learned since; the people whose point fell."""
+    found = np.flatnonzero(solution.outcomes == Outcome.FOUND)
+    solution.values[found] = np.minimum(solution.values[found], promise.remembered(solution.points[found]))
+    return found[solution.values[found] < delta + GUARD / 2]
 
 
 def _waves(people: int, learns: bool) -> Iterator[NDArray[np.intp]]:
@@ -60,10 +73,13 @@ def _solve_wave(
     progress: Progress | None,
 ) -> None:
     pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
+    solution.outcomes[wave] = Outcome.GAVE_UP
     open_ = wave
     for round_ in range(max_rounds):
-        points, reachable = master.cheapest(open_, *pool.of(open_), delta + GUARD)
+        points, reachable, failed = master.cheapest(open_, *pool.of(open_), delta + GUARD)
+        solution.forget(open_[~reachable])
         solution.outcomes[open_[~reachable]] = Outcome.UNREACHABLE if round_ == 0 else Outcome.NOT_ROBUST
+        solution.outcomes[open_[failed]] = Outcome.GAVE_UP
         open_, points = open_[reachable], points[reachable]
         if not len(open_):
             break
@@ -84,6 +100,19 @@ def _solve_wave(
             progress(len(wave) - len(open_), len(wave))
         if not len(open_):
             break
+    solution.forget(open_)
+    _tell_margin_from_reach(promise, master, delta, wave, solution)
+
+
+def _tell_margin_from_reach(
+    promise: Promise, master: Master, delta: float, wave: NDArray[np.intp], solution: Solution
+) -> None:
+    """Where only the margin was out of reach, the model itself is not: say so."""
+    stuck = wave[solution.outcomes[wave] == Outcome.UNREACHABLE]
+    if delta > 0 and len(stuck):
+        cuts = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
+        _, reachable, _ = master.cheapest(stuck, *cuts.of(stuck), GUARD)
+        solution.outcomes[stuck[reachable]] = Outcome.NOT_ROBUST
 
 
 class _Cuts:

@@ -16,6 +16,7 @@ from rocerf.data.columns import is_frame, is_number, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.retraining import checked_seed
+from rocerf.deletion.searches import checked_effort
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.certified import Certified
@@ -80,7 +81,7 @@ class Rocerf:
     effort : "quick", "normal" or "thorough"
         How hard the adversary of "retrained" looks.
     seed : int
-        For the random steps (calibration, random starts of the thorough adversary).
+        For the random steps (calibration, random starts of the adversary).
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Rocerf:
         self.model = model
         self.k = number_of_deletions(k, len(model.train))
         self.seed = checked_seed(seed)
-        self.effort = effort
+        self.effort = checked_effort(effort)
         self.promise = _promise(promise, model, self.k, effort, seed)
         self.cost = Cost.named(cost, np.asarray(model.train.spread))
         self.schema = schema
@@ -240,7 +241,7 @@ class Rocerf:
             "delta": self.delta,
             "cost": str(self.cost.norm),
             "solver": self.solver,
-            "effort": self.effort,
+            "effort": getattr(self.promise, "effort", self.effort),
             "seed": self.seed,
         }
         write_explainer(path, self.model, options, self.schema, self.promise)
@@ -283,6 +284,8 @@ def _promise(promise: str | Promise, model: LogisticModel, k: int, effort: str, 
             f"Expected promise to be one of {', '.join(PROMISES)}, or a promise object, got {promise!r}; "
             "the objects are in rocerf.promises."
         )
+    if getattr(promise, "model", model) is not model:
+        raise OptionError("Expected a promise about this model, got one about another; make it with the same model.")
     # The words told to people name k, so they must name the k that was kept.
     if promise.k != k:
         raise OptionError(f"Expected a promise about k={k} deletions, got one about {promise.k}; give both the same k.")

@@ -70,21 +70,26 @@ def _learned(promise: Promise) -> dict[str, Any]:
     if isinstance(promise, Retrained):
         rows = promise.pool.deleted_rows
         return {
+            "slack": np.array(promise.slack),
             "thetas": promise.pool.thetas,
             "rows": np.concatenate(rows) if rows else np.empty(0, np.intp),
             "sizes": np.array([len(chosen) for chosen in rows], dtype=np.intp),
         }
     if isinstance(promise, Certified):
         return promise.certificate.to_arrays()
-    if promise.wording.name in ("first_order", "plain"):
+    if promise.wording.name == "first_order":
         return {}
-    raise OptionError(f"Expected a promise of rocerf's own to save, got {promise.wording.name!r}.")
+    raise OptionError(
+        f"Expected a promise about deletions made by rocerf to save, got {promise.wording.name!r}; "
+        "it needs no saving, or cannot be made again from a file."
+    )
 
 
 def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
     """Give a fresh promise what it had learned when it was saved."""
     if isinstance(promise, Retrained) and state:
+        promise.slack = float(state["slack"])
         rows = np.split(state["rows"], np.cumsum(state["sizes"])[:-1])
-        promise.pool = Pool(state["thetas"], rows if len(state["sizes"]) else [])
+        promise.pool = Pool(state["thetas"], rows)
     elif isinstance(promise, Certified) and state:
         promise.certificate = Certificate.from_arrays(state)

@@ -22,6 +22,12 @@ Mask = NDArray[np.bool_]
 #: problem bounded, so that contradictory cuts are recognised as such.
 REACH = 1e4
 
+#: An offset that no point within reach satisfies.
+UNREACHABLE = 1e15
+
+#: SciPy's code for a linear program without a feasible point.
+HIGHS_INFEASIBLE = 2
+
 #: People joined in one linear program.
 LP_BLOCK = 32
 
@@ -34,50 +40,55 @@ class Master:
     cost: Cost
     allowed: FeasibleSet
 
-    def cheapest(self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float) -> tuple[Array, Mask]:
+    def cheapest(
+        self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float
+    ) -> tuple[Array, Mask, Mask]:
         """The cheapest allowed points with ``slopes'x + constants >= target`` for these people.
 
         ``people`` (Q,) selects among the P; slopes (Q, m, d) and constants (Q, m) are in schema space;
-        all-zero slopes with an infinite constant stand for "no cut". Returns points (Q, d) and
-        whether there is one (Q,).
+        all-zero slopes with an infinite constant stand for "no cut". Returns points (Q, d), whether there is one
+        (Q,), and whether the search for it failed (Q,), so that "none" is not known.
         """
         x0, scale = self.X0[people], self.cost.scale
         lower = np.maximum((self.allowed.lower[people] - x0) / scale, -REACH)
         upper = np.minimum((self.allowed.upper[people] - x0) / scale, REACH)
         offsets = target - constants - (slopes @ x0[:, :, None])[:, :, 0]
-        offsets = np.where(np.isinf(constants), -1.0, offsets)
+        offsets = np.where(np.isposinf(constants), -1.0, np.minimum(offsets, UNREACHABLE))
         normals = slopes * scale
         if self.cost.norm is Norm.L2:
             projection = project(normals, offsets, lower, upper)
-            steps, found = projection.points, projection.feasible
+            steps, found, failed = projection.points, projection.feasible, projection.failed
         else:
-            steps, found = _linear_programs(normals, offsets, lower, upper)
+            steps, found, failed = _linear_programs(normals, offsets, lower, upper)
         # Back in the user's units a fixed column must be the person's own value to the last digit.
         points = np.where(steps == 0.0, x0, x0 + scale * steps)
-        return np.clip(points, self.allowed.lower[people], self.allowed.upper[people]), found
+        return np.clip(points, self.allowed.lower[people], self.allowed.upper[people]), found, failed
 
 
-def _linear_programs(normals: Array, offsets: Array, lower: Array, upper: Array) -> tuple[Array, Mask]:
+def _linear_programs(normals: Array, offsets: Array, lower: Array, upper: Array) -> tuple[Array, Mask, Mask]:
     """``min sum|u|`` under cuts and box for each of Q people."""
     steps = np.full(lower.shape, np.nan)
-    found = np.zeros(len(lower), dtype=bool)
-    possible = np.flatnonzero((lower <= upper).all(axis=1))
+    found, failed = np.zeros(len(lower), dtype=bool), np.zeros(len(lower), dtype=bool)
+    reach = np.maximum(normals * lower[:, None, :], normals * upper[:, None, :]).sum(axis=2)
+    possible = np.flatnonzero(
+        (lower <= upper).all(axis=1) & (reach >= offsets - 1e-9 * (1 + np.abs(offsets))).all(axis=1)
+    )
     for start in range(0, len(possible), LP_BLOCK):
         block = possible[start : start + LP_BLOCK]
-        solved = _joint_program(normals[block], offsets[block], lower[block], upper[block])
+        solved, _ = _joint_program(normals[block], offsets[block], lower[block], upper[block])
         if solved is not None:
             steps[block], found[block] = solved, True
             continue
         for person in block:  # somebody in the block has no solution: find out who
             one = slice(person, person + 1)
-            alone = _joint_program(normals[one], offsets[one], lower[one], upper[one])
+            alone, failed[person] = _joint_program(normals[one], offsets[one], lower[one], upper[one])
             if alone is not None:
                 steps[one], found[person] = alone, True
-    return steps, found
+    return steps, found, failed
 
 
-def _joint_program(normals: Array, offsets: Array, lower: Array, upper: Array) -> Array | None:
-    """One block-diagonal program for Q people in ``u = up - down``; None if it is infeasible."""
+def _joint_program(normals: Array, offsets: Array, lower: Array, upper: Array) -> tuple[Array | None, bool]:
+    """One block-diagonal program for Q people in ``u = up - down``; None if none was found; whether HiGHS failed."""
     from scipy.optimize import linprog
     from scipy.sparse import block_diag, hstack
 
@@ -99,5 +110,5 @@ def _joint_program(normals: Array, offsets: Array, lower: Array, upper: Array) -
         options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
     )
     if result.status != 0:
-        return None
-    return np.asarray(result.x[:size] - result.x[size:]).reshape(lower.shape)
+        return None, result.status != HIGHS_INFEASIBLE
+    return np.asarray(result.x[:size] - result.x[size:]).reshape(lower.shape), False

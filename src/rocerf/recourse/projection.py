@@ -29,10 +29,14 @@ BLOCK = 2048
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Nearest points (P, d), NaN where ``feasible`` (P,) is false: there the constraints contradict each other."""
+    """Nearest points (P, d), NaN where ``feasible`` (P,) is false: there the constraints contradict each other.
+
+    ``failed`` (P,) marks the problems whose solution was not found although nothing showed that there is none.
+    """
 
     points: Array
     feasible: Mask
+    failed: Mask
 
 
 def project(normals: Array, offsets: Array, lower: Array, upper: Array) -> Projection:
@@ -51,7 +55,7 @@ def project(normals: Array, offsets: Array, lower: Array, upper: Array) -> Proje
     [[1.5, 0.5]]
     """
     points = np.full(lower.shape, np.nan)
-    feasible = np.zeros(len(lower), dtype=bool)
+    feasible, failed = np.zeros(len(lower), dtype=bool), np.zeros(len(lower), dtype=bool)
     length = np.linalg.norm(normals, axis=2)
     unit = np.where(length > 0, length, 1.0)
     normals, offsets = normals / unit[:, :, None], offsets / unit
@@ -62,10 +66,13 @@ def project(normals: Array, offsets: Array, lower: Array, upper: Array) -> Proje
         points[rows], solved = _newton(normals[rows], offsets[rows], lower[rows], upper[rows])
         feasible[rows] = solved
         for row in rows[~solved]:
-            exact = least_distance(normals[row], offsets[row], lower[row], upper[row])
+            try:
+                exact = least_distance(normals[row], offsets[row], lower[row], upper[row])
+            except ArithmeticError:
+                exact, failed[row] = None, True
             feasible[row] = exact is not None
             points[row] = np.nan if exact is None else exact
-    return Projection(points, feasible)
+    return Projection(points, feasible, failed)
 
 
 def _newton(normals: Array, offsets: Array, lower: Array, upper: Array) -> tuple[Array, Mask]:
@@ -133,6 +140,8 @@ def _line_search(N: Array, r: Array, lo: Array, up: Array, dual: Array, step: Ar
 def least_distance(normals: Array, offsets: Array, lower: Array, upper: Array) -> Array | None:
     """One problem, exactly: normals (m, d), offsets (m,), box (d,). None if it is infeasible.
 
+    Raises ``ArithmeticError`` where rounding decides and neither can be said.
+
     Lawson and Hanson, Solving Least Squares Problems, chapter 23: the box joins the half-spaces as
     ``G u >= h``; the residual of one non-negative least squares problem is the answer.
     """
@@ -144,11 +153,13 @@ def least_distance(normals: Array, offsets: Array, lower: Array, upper: Array) -
     f[-1] = 1.0
     try:
         weights, _ = nnls(E, f, maxiter=50 * len(h))
-    except RuntimeError:
-        return None
+    except RuntimeError as error:
+        raise ArithmeticError("the least squares problem was not solved") from error
     residual = E @ weights - f
     if abs(residual[-1]) < 1e-9:
         return None
     u = np.clip(-residual[:-1] / residual[-1], lower, upper)
     ok = (normals @ u >= offsets - 1e-7 * (1 + np.abs(offsets))).all()
-    return u if ok else None
+    if not ok:
+        raise ArithmeticError("the solution misses its constraints")
+    return np.asarray(u)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rocerf.errors import DataError
 from rocerf.models.logistic import LogisticModel
-from rocerf.recourse.result import Recourses
+from rocerf.recourse.result import Recourses, finite_or_none
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Recheck:
     deleted: int
     k: int
     promise: str
-    index: NDArray[Any] | None = None
+    names: tuple[Any, ...]
 
     @property
     def holds(self) -> NDArray[np.bool_]:
@@ -56,18 +56,14 @@ class Recheck:
             f"({covered} the promise '{self.promise}' about {self.k})"
         )
 
-    def name_of(self, place: int) -> Any:
-        """How a person is called: the index value they came with, else their number, counted from 1."""
-        return place + 1 if self.index is None else self.index[place]
-
     def records(self) -> list[dict[str, Any]]:
         """One record for each person: whether the letter holds (None: none was given), scores before and after."""
         return [
             {
-                "person": self.name_of(place),
+                "person": self.names[place],
                 "holds": bool(self.holds[place]) if self.answered[place] else None,
-                "score_before": _number(self.before[place]),
-                "score_after": _number(self.after[place]),
+                "score_before": finite_or_none(self.before[place]),
+                "score_after": finite_or_none(self.after[place]),
             }
             for place in range(len(self.before))
         ]
@@ -90,26 +86,32 @@ def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[An
     >>> print(recheck(model, letters, data.train.ids[:2]))
     13 of 13 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
     """
+    check_same_model(model, recourses)
     settings = recourses.settings
-    if settings.data_checksum != model.train.checksum:
-        raise DataError(
-            "Expected recourses made with this model's training rows, got recourses made with other rows (their "
-            f"checksum begins with {settings.data_checksum[:8]}, the model's with {model.train.checksum[:8]}); "
-            "recheck them with the model they were made with."
-        )
     ids = list(np.unique(np.asarray(list(deleted_ids))).tolist()) if deleted_ids is not None else []
     later = model.without(ids) if ids else model
     before, after = np.full(len(recourses), np.nan), np.full(len(recourses), np.nan)
     answered = recourses.answered
     before[answered] = model.score(recourses.matrix[answered])
-    if recourses.scores is not None and np.abs(before - recourses.scores)[answered].max(initial=0.0) > 1e-5:
-        raise DataError(
-            "Expected the model the recourses were made with, got one that scores their points differently by up to "
-            f"{np.abs(before - recourses.scores)[answered].max():.2g}; use the same model, penalty and threshold."
-        )
     after[answered] = later.score(recourses.matrix[answered])
-    return Recheck(before, after, answered, len(ids), settings.k, settings.promise, recourses.index)
+    return Recheck(before, after, answered, len(ids), settings.k, settings.promise, recourses.names)
 
 
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def check_same_model(model: LogisticModel, recourses: Recourses) -> None:
+    """Refuse recourses that were made with other rows, other columns or another model."""
+    settings = recourses.settings
+    if settings.data_checksum != model.train.checksum:
+        raise DataError(
+            "Expected recourses made with this model's training rows, got recourses made with other rows (their "
+            f"checksum begins with {settings.data_checksum[:8]}, the model's with {model.train.checksum[:8]}); "
+            "use the rows they were made with, columns in the same order."
+        )
+    answered = recourses.answered
+    if recourses.scores is None or not answered.any():
+        return
+    gap = float(np.abs(model.score(recourses.matrix[answered]) - recourses.scores[answered]).max())
+    if not gap <= 1e-5:
+        raise DataError(
+            f"Expected the model the recourses were made with, got one that scores their points differently by up to "
+            f"{gap:.2g}; use the same model, penalty and threshold."
+        )

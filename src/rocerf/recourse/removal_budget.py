@@ -37,11 +37,16 @@ class RemovalBudget:
         return len(self.found)
 
     def __str__(self) -> str:
-        if not len(self):
-            return "no points"
-        low, high = int(self.certified.min()), int(self.found.min())
-        more = " (the most that was tried)" if high == self.tried else ""
-        return f"all {len(self)} points survive {low} deletions, proven; none was broken by {high}{more}"
+        accepted = self.found >= 0
+        refused = f"; {int((~accepted).sum())} points are refused as they are" if not accepted.all() else ""
+        if not accepted.any():
+            return f"no accepted points{refused}"
+        low, high = int(self.certified[accepted].min()), int(self.found[accepted].min())
+        proven = f"survive {low} deletions, proven" if low else "carry no proof"
+        tested = (
+            "no deletion that was tried broke one" if high == self.tried else f"no deletion of {high} rows broke one"
+        )
+        return f"{int(accepted.sum())} points {proven}; {tested}{refused}"
 
 
 def removal_budget(

@@ -31,7 +31,8 @@ class Status(Enum):
     UNREACHABLE = ("unreachable", "no change inside the allowed bounds is accepted even by the model as it is today")
     NOT_ROBUST = (
         "not_robust",
-        "some allowed changes are accepted today, but none inside the bounds keeps the promise about deletions",
+        "some allowed changes are accepted today, but none was found inside the bounds that keeps the promise about "
+        "deletions",
     )
     CONTRADICTION = ("contradiction", "the person's own values contradict the rules (no allowed value is left)")
     PROMISE_IMPOSSIBLE = ("promise_impossible", "the promise cannot be given to anybody with this training set and k")
@@ -171,7 +172,7 @@ class Recourses:
             margin=float(self.margins[i]),
             changes=self._changes(i),
             promise=self.settings.sentence,
-            certified=bool(self.certified[i]),
+            certified=self._is_certified(i),
             certificate=self._certificate(i),
             retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
             worst_ids=None if self.worst_ids is None else self.worst_ids[i],
@@ -192,12 +193,20 @@ class Recourses:
         return np.array([status is Status.ANSWERED for status in self.statuses], dtype=bool)
 
     @property
+    def names(self) -> tuple[Any, ...]:
+        """How people are called: the index values they came with, else their places from 0."""
+        return tuple(range(len(self))) if self.index is None else tuple(self.index.tolist())
+
+    @property
     def certified(self) -> NDArray[np.bool_]:
         """Mask of the people whose point is proven to survive every covered deletion, shape (P,)."""
         return self.answered & (self.settings.promise == "certified")
 
+    def _is_certified(self, i: int) -> bool:
+        return self.statuses[i] is Status.ANSWERED and self.settings.promise == "certified"
+
     def _certificate(self, i: int) -> CertificateNote:
-        if self.certified[i]:
+        if self._is_certified(i):
             return CertificateNote(float(self.margins[i]), self.settings.sentence)
         if self.settings.promise == "certified":
             return CertificateNote(float("nan"), self.reasons[i])
@@ -226,12 +235,19 @@ class Recourses:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each person: status, reason, cost, margin, then the recommended values."""
+        """One row for each person: status, reason, cost, margin, then the recommended values.
+
+        Where a feature has one of these names, ours is called ``recourse_status`` and so on.
+        """
         frame = self._frame(self.matrix)
-        frame.insert(0, "margin", self.margins)
-        frame.insert(0, "cost", self.costs)
-        frame.insert(0, "reason", list(self.reasons))
-        frame.insert(0, "status", [status.code for status in self.statuses])
+        ours = {
+            "margin": self.margins,
+            "cost": self.costs,
+            "reason": list(self.reasons),
+            "status": [status.code for status in self.statuses],
+        }
+        for name, values in ours.items():
+            frame.insert(0, f"recourse_{name}" if name in self.columns else name, values)
         return frame
 
     def to_json(self, path: str | PathLike[str] | None = None, *, training_rows: bool = False) -> str:
@@ -260,13 +276,13 @@ class Recourses:
         record: dict[str, Any] = {
             "status": self.statuses[i].code,
             "reason": self.reasons[i],
-            "cost": _number(self.costs[i]),
-            "margin": _number(self.margins[i]),
-            "score": None if self.scores is None else _number(self.scores[i]),
-            "certified": bool(self.certified[i]),
+            "cost": finite_or_none(self.costs[i]),
+            "margin": finite_or_none(self.margins[i]),
+            "score": None if self.scores is None else finite_or_none(self.scores[i]),
+            "certified": self._is_certified(i),
             "retrainings": 0 if self.retrainings is None else int(self.retrainings[i]),
-            "person": [_number(value) for value in self.people[i]],
-            "point": [_number(value) for value in self.matrix[i]],
+            "person": [finite_or_none(value) for value in self.people[i]],
+            "point": [finite_or_none(value) for value in self.matrix[i]],
         }
         if training_rows and self.worst_ids is not None and self.worst_ids[i] is not None:
             record["worst_ids"] = self.worst_ids[i].tolist()  # type: ignore[union-attr]
@@ -316,7 +332,8 @@ class Recourses:
         )
 
 
-def _number(value: Any) -> float | None:
+def finite_or_none(value: Any) -> float | None:
+    """A number for JSON: None where it is missing or infinite."""
     return float(value) if np.isfinite(value) else None
 
 

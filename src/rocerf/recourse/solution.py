@@ -42,6 +42,10 @@ class Solution:
     rounds: NDArray[np.intp]
     retrainings: NDArray[np.intp]
 
+    def forget(self, people: NDArray[np.intp]) -> None:
+        """Take back the points of these people."""
+        self.points[people], self.values[people] = np.nan, np.nan
+
     @classmethod
     def blank(cls, people: int, d: int) -> Solution:
         """Nobody found yet; solvers fill the arrays in."""
