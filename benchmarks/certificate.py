@@ -4,7 +4,7 @@ One row for each (table, k, C), made by ``python -m benchmarks.certificate``: th
 largest drop that the adversary (effort normal, truly retrained) found, at the first-order recourse points of some
 denied people. A ratio of 1 cannot be beaten; one below 1 would refute the proof, and ends the run with status 1.
 
-``--quick`` takes German k = 1, 2 and COMPAS k = 12 at C = 1, ``--table NAME`` one table. out/certificate.json is
+``--quick`` takes German k = 1, 2 and COMPAS k = 12 at C = 1; ``--table``, ``--k`` and ``--c`` pick rows. out/certificate.json is
 written after every row; rows found there with the same settings are not measured again: delete it to start afresh.
 """
 
@@ -110,7 +110,8 @@ def show(row: dict[str, Any]) -> None:
 def wanted(arguments: argparse.Namespace) -> list[tuple[str, int, float]]:
     """The (table, k, C) asked for."""
     every = QUICK if arguments.quick else [(t, k, C) for t, ks in DELETIONS.items() for k in ks for C in STRENGTHS]
-    return [row for row in every if arguments.table in (None, row[0])]
+    chosen = [row for row in every if arguments.table in (None, row[0])]
+    return [row for row in chosen if arguments.k in (None, row[1]) and arguments.c in (None, row[2])]
 
 
 def main() -> int:
@@ -118,6 +119,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Certified reach next to the worst deletions found.")
     parser.add_argument("--quick", action="store_true", help="German k = 1, 2 and COMPAS k = 12 at C = 1")
     parser.add_argument("--table", choices=sorted(DELETIONS), help="one table only")
+    parser.add_argument("--k", type=int, help="one number of deletions only")
+    parser.add_argument("--c", type=float, help="one inverse penalty only")
     arguments = parser.parse_args()
     rows, checksums = known_rows()
     shown: list[dict[str, Any]] = []

@@ -11,7 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("rocerf", "numpy", "scipy", "scikit-learn", "pandas")
+import rocerf
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
 def seconds(action: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
@@ -33,7 +35,8 @@ def write_record(name: str, measured: dict[str, Any], *, seed: int, checksums: d
         "measured": measured,
         "seed": seed,
         "data_sha256": checksums,
-        "versions": {package: version(package) for package in PACKAGES} | {"python": platform.python_version()},
+        "versions": {"rocerf": rocerf.__version__, "python": platform.python_version()}
+        | {package: version(package) for package in PACKAGES},
         "machine": {"cpus": os.cpu_count(), "processor": platform.machine()},
     }
     target.write_text(json.dumps(document, indent=1), encoding="utf-8")
