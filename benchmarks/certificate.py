@@ -5,8 +5,8 @@ largest drop that the adversary (effort normal, truly retrained) found, at the f
 denied people. A ratio of 1 cannot be beaten; one below 1 would refute the proof, and ends the run with status 1.
 
 ``--quick`` takes German k = 1, 2 and COMPAS k = 12 at C = 1; ``--table``, ``--k`` and ``--c`` pick rows.
-out/certificate.json is written after every row; rows found there with the same settings are not measured again: delete it
-to start afresh.
+out/certificate.json is written after every row; rows found there with the same settings are not measured again:
+delete it to start afresh.
 """
 
 from __future__ import annotations
