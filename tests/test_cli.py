@@ -143,6 +143,7 @@ def test_demo_prints_a_table_and_writes_a_page_that_loads_nothing(run: Any, tmp_
         assert re.findall(loading, page.replace('xlink:href="#', "")) == [], loading
 
 
+@pytest.mark.slow
 def test_demo_json_is_the_only_thing_printed(run: Any, tmp_path: Path) -> None:
     code, out, err = run("demo", "--trials", 2, "--people", 4, "--seed", 3, "--json")
     assert (code, err) == (0, "")

@@ -104,6 +104,7 @@ def test_no_violation_on_a_quick_subset(figures: list[str]) -> None:
     assert weak_caught > 5
 
 
+@pytest.mark.slow
 def test_no_false_promise_on_nasty_models(figures: list[str]) -> None:
     """Through the model and the promise: threshold, scaling, weights and both penalties included."""
     closed: Counter[str] = Counter()
@@ -192,6 +193,7 @@ def test_liblinear_s_penalised_intercept_is_scaled_right() -> None:
     )
 
 
+@pytest.mark.slow
 def test_branching_is_sound_and_tightens(figures: list[str]) -> None:
     closed, gains = 0, []
     for seed in range(5000, 5060):

@@ -97,6 +97,7 @@ def test_the_dictionary_is_json(demo: Demo) -> None:
         assert shown["validity"]["0.02"] == [method.validity[3].mean, method.validity[3].standard_error]
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_deletions(demo: Demo) -> None:
     assert run_demo(trials=3, people=PEOPLE).to_dict() == demo.to_dict()
     other = run_demo(trials=3, people=PEOPLE, seed=1).to_dict()
@@ -156,6 +157,7 @@ def test_the_report_is_written_where_it_was_asked_for(demo: Demo, tmp_path: Path
     assert path.read_text("utf-8") == demo_report(demo)
 
 
+@pytest.mark.slow
 def test_no_training_row_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ids that cannot be mistaken for anything else."""
     data = rocerf.load_dataset("german")
@@ -191,5 +193,6 @@ def test_the_same_figure_is_the_same_text(demo: Demo, draw: Any) -> None:
     assert first != draw(demo.methods[:2])
 
 
+@pytest.mark.slow
 def test_the_same_demonstration_is_the_same_page(demo: Demo) -> None:
     assert demo_report(demo) == demo_report(run_demo(trials=3, people=PEOPLE))

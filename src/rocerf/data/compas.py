@@ -68,9 +68,10 @@ def compas_rows(path: str | Path | None = None) -> tuple[TrainingSet, TrainingSe
     ``path`` is read as :func:`rocerf.data.datasets.load_dataset` describes. Where the table comes
     as the two published files they are taken as they are, test ids counting on after train.
 
-    >>> train, test = compas_rows()  # doctest: +SKIP
-    >>> len(train), len(test)  # doctest: +SKIP
-    (4937, 1235)
+    With the file at hand (it may not be shipped, so this is no doctest)::
+
+        train, test = compas_rows()
+        len(train), len(test)  # (4937, 1235)
     """
     files = locate(path)
     tables = [read_table(file) for file in files]
@@ -119,8 +120,7 @@ def table_digest(table: NDArray[Any]) -> str:
 def read_table(file: Path) -> pd.DataFrame:
     """A file in any of the three forms as the 8 final columns; the index is the file's row number.
 
-    >>> read_table(Path("compas-scores-two-years.csv")).shape  # doctest: +SKIP
-    (6172, 8)
+    ``read_table(Path("compas-scores-two-years.csv")).shape`` is (6172, 8).
     """
     frame = _read_csv(file)
     if LABEL in frame.columns or "length_of_stay" in frame.columns:
