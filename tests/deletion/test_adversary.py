@@ -13,7 +13,7 @@ from nasty import problems
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.deletion import adversary
-from rocerf.deletion.searches import EFFORTS, Effort
+from rocerf.deletion.efforts import EFFORTS, Effort
 from rocerf.errors import NoOptimumError, OptionError
 
 #: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.

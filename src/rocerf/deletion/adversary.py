@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.efforts import EFFORTS, Effort, checked_effort
+from rocerf.deletion.finding import Finding
 from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.refit_search import search_by_refits
 from rocerf.deletion.retraining import checked_seed
-from rocerf.deletion.searches import EFFORTS, Effort, Finding, checked_effort, search
+from rocerf.deletion.searches import search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel

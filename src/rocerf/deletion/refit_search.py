@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.efforts import Effort
+from rocerf.deletion.finding import Finding
 from rocerf.deletion.row_effects import RowEffects
-from rocerf.deletion.searches import Effort, Finding
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.model import Model
 

@@ -22,15 +22,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.efforts import Effort
+from rocerf.deletion.finding import Finding
 from rocerf.deletion.many_models import Deletions, Look, ManyModels, solve_each
 from rocerf.deletion.rare_groups import RareGroups
-from rocerf.errors import OptionError
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -40,140 +41,6 @@ TRY_BATCH = 64
 
 #: Up to this many rows times deletions a problem is small: every exchange is tried, and beams are affordable.
 FEW_ROWS = 400
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How hard to look.
-
-    A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
-    ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of swap rounds, each
-    trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0), ``brute_force``
-    the number of sets up to which all are tried.
-    """
-
-    name: str
-    searches: tuple[str, ...]
-    rounds: int = 8
-    patience: int = 2
-    random_starts: int = 0
-    relaxation_steps: int = 10
-    beam: int = 0
-    group_starts: int = 0
-    swaps: int = 0
-    swap_width: int = 4
-    brute_force: int = 0
-    on_small_tables: Effort | None = None
-
-    def on(self, rows: int) -> Effort:
-        """The effort for a table of this many rows: where passes are cheap, the same time buys more searches."""
-        return self.on_small_tables if self.on_small_tables is not None and rows <= SMALL_TABLE else self
-
-
-#: Up to this many rows a table is small.
-SMALL_TABLE = 10_000
-
-_ALL = ("relinearise", "greedy", "groups", "relaxation", "random", "swap", "brute force")
-
-EFFORTS = {
-    "quick": Effort("quick", ("relinearise",), rounds=6, patience=1),
-    "normal": Effort(
-        "normal",
-        ("relinearise", "greedy", "groups", "swap"),
-        rounds=10,
-        patience=1,
-        group_starts=2,
-        beam=6,
-        swaps=2,
-        swap_width=0,
-        brute_force=500,
-        on_small_tables=Effort(
-            "normal",
-            _ALL,
-            rounds=10,
-            patience=4,
-            group_starts=3,
-            random_starts=1,
-            beam=6,
-            swaps=4,
-            swap_width=3,
-            brute_force=500,
-        ),
-    ),
-    "thorough": Effort(
-        "thorough",
-        _ALL,
-        rounds=14,
-        patience=6,
-        group_starts=4,
-        random_starts=3,
-        relaxation_steps=12,
-        beam=10,
-        swaps=6,
-        swap_width=5,
-        brute_force=20_000,
-    ),
-}
-
-
-def checked_effort(effort: str) -> str:
-    """The name of an effort, or an error that lists them."""
-    if effort not in EFFORTS:
-        raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
-    return effort
-
-
-@dataclass(eq=False)
-class Finding:
-    """The best set so far for each point of a block; scores are ``x~'theta``, without the model's offset."""
-
-    scores: Array
-    thetas: Array
-    sets: list[Rows]
-    found_by: list[str]
-    retrainings: Rows
-    seen: list[set[bytes]] = field(default_factory=list)
-    ran: list[str] = field(default_factory=list)
-
-    @classmethod
-    def nothing_deleted(cls, models: ManyModels, directions: Array) -> Finding:
-        """Before any search: the model as it is."""
-        count = len(directions)
-        return cls(
-            scores=directions @ models.theta,
-            thetas=np.tile(models.theta, (count, 1)),
-            sets=[np.empty(0, np.intp)] * count,
-            found_by=["nothing deleted"] * count,
-            retrainings=np.zeros(count, np.intp),
-            seen=[set() for _ in range(count)],
-        )
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def unseen(self, points: Rows, keys: list[bytes]) -> Rows:
-        """Places of the sets that were not yet retrained for their point; they count as seen from now on."""
-        news = []
-        for place, (point, key) in enumerate(zip(points, keys, strict=True)):
-            if key not in self.seen[point]:
-                self.seen[point].add(key)
-                news.append(place)
-        return np.array(news, np.intp)
-
-    def consider(self, points: Rows, thetas: Array, deletions: Deletions, directions: Array, name: str) -> None:
-        """Take over converged models (one for each of these points; points may repeat) that are worse.
-
-        NaN parameters stand for a deletion after which there is no model: nothing is worse.
-        """
-        scores = np.einsum("ij,ij->i", directions[points], thetas)
-        scores[np.isnan(scores)] = -np.inf
-        if name not in self.ran:
-            self.ran.append(name)
-        np.add.at(self.retrainings, points, 1)
-        for place, (point, score) in enumerate(zip(points, scores, strict=True)):
-            if score < self.scores[point] - 1e-13:
-                self.scores[point], self.thetas[point] = score, thetas[place]
-                self.sets[point], self.found_by[point] = deletions.set_of(place), name
 
 
 def search(

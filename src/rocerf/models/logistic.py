@@ -15,7 +15,9 @@ from scipy.special import logit
 
 from rocerf.data.columns import is_number, people_matrix
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DataError, FileFormatError, LabelError, OptionError
+from rocerf.data.training_set_file import pack, plain_label, unpack
+from rocerf.errors import DataError, FileFormatError, OptionError
+from rocerf.models.class_weight import row_weights
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
@@ -175,7 +177,7 @@ class LogisticModel:
         intercept_penalty: float = 0.0,
         start: Array | None = None,
     ) -> LogisticModel:
-        weights = _row_weights(train, class_weight)
+        weights = row_weights(train, class_weight)
         objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
         return cls(train, minimum, objective, class_weight=class_weight, threshold=threshold)
@@ -313,37 +315,22 @@ class LogisticModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle)."""
-        train = self.train
-        about = {
+        rows_about, arrays = pack(self.train)
+        weights = self._class_weight
+        about = rows_about | {
             "format": FILE_FORMAT,
-            "columns": train.columns,
-            "from_frame": train.from_frame,
-            "favourable": _plain(train.favourable),
-            "unfavourable": _plain(train.unfavourable),
-            "class_weight": None
-            if self._class_weight is None
-            else [[_plain(a), b] for a, b in self._class_weight.items()],
+            "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
             "threshold": self._threshold,
             "penalty": asdict(self.penalty),
             "intercept": self.design.intercept,
             "intercept_penalty": self._objective.intercept_penalty,
             "polish": None if self.polish is None else asdict(self.polish),
-            "checksum": train.checksum,
         }
-        arrays: dict[str, Any] = {
-            "X": train.X,
-            "favourable_rows": train.y,
-            "ids": _plain_ids(train.ids),
-            "theta": self.theta,
-            "centre": self.design.centre,
-            "scale": self.design.scale,
-        }
-        if train.weights is not None:
-            arrays["weights"] = train.weights
+        arrays |= {"theta": self.theta, "centre": self.design.centre, "scale": self.design.scale}
         if self._deployed_theta is not None:
             arrays["deployed_theta"] = self._deployed_theta
         with open(path, "wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+            np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> LogisticModel:
@@ -361,7 +348,7 @@ class LogisticModel:
                 f"Expected a file written by LogisticModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
                 "save the model again with this version."
             ) from error
-        train = _restored_rows(arrays, about)
+        train = unpack(about, arrays)
         design = Design(arrays["centre"], arrays["scale"], about["intercept"])
         class_weight = None if about["class_weight"] is None else dict(about["class_weight"])
         model = cls._minimised(
@@ -392,69 +379,3 @@ def _checked_threshold(threshold: Any) -> float:
             "use for example threshold=0.5."
         )
     return float(threshold)
-
-
-def _row_weights(train: TrainingSet, class_weight: Mapping[Any, float] | None) -> Array | None:
-    if class_weight is None:
-        return train.weights
-    if not isinstance(class_weight, Mapping):
-        raise OptionError(
-            f"Expected class_weight to be None or a dict from label to weight, got {class_weight!r}; balanced weights, "
-            f"kept fixed when rows are deleted, are class_weight={balanced_weights(train)}."
-        )
-    labels = {train.favourable, train.unfavourable}
-    unknown = [label for label in class_weight if label not in labels]
-    given = [class_weight.get(label, 1.0) for label in (train.unfavourable, train.favourable)]
-    if unknown:
-        raise LabelError(
-            f"Expected class_weight for {train.favourable!r} and {train.unfavourable!r}, got {unknown[0]!r}; "
-            "use the labels of the training set as keys."
-        )
-    if not all(is_number(weight) and weight > 0 and np.isfinite(weight) for weight in given):
-        raise OptionError(
-            f"Expected positive numbers as class weights, got {dict(class_weight)}; give each label a number above 0."
-        )
-    weights = np.array(given, dtype=np.float64)[train.y.astype(np.intp)]
-    return weights if train.weights is None else weights * train.weights
-
-
-def balanced_weights(train: TrainingSet) -> dict[Any, float]:
-    """The weights that scikit-learn's "balanced" gives these labels, ``n / (2 n_label)``."""
-    weights = np.ones(len(train)) if train.weights is None else train.weights
-    total, good = float(weights.sum()), float(weights @ train.y)
-    return {train.unfavourable: round(total / (2 * (total - good)), 6), train.favourable: round(total / (2 * good), 6)}
-
-
-def _plain(label: Any) -> Any:
-    value = label.item() if isinstance(label, np.generic) else label
-    if not isinstance(value, str | int | float | bool):
-        raise DataError(f"Expected labels that are text or numbers to save a model, got {label!r}; map them first.")
-    return value
-
-
-def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    if ids.dtype != object:
-        return ids
-    values = ids.tolist()
-    for kind in (str, int):
-        if all(isinstance(value, kind) for value in values):
-            return np.array(values, dtype=np.str_ if kind is str else np.int64)
-    raise DataError(
-        "Expected row ids that are all text or all whole numbers to save a model, got a mixture; convert them."
-    )
-
-
-def _restored_rows(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> TrainingSet:
-    favourable, unfavourable = about["favourable"], about["unfavourable"]
-    X: Any = arrays["X"]
-    if about["from_frame"]:
-        import pandas as pd
-
-        X = pd.DataFrame(X, columns=list(about["columns"]))
-    labels = np.empty(len(arrays["X"]), dtype=object)
-    is_good = arrays["favourable_rows"] == 1
-    labels[is_good], labels[~is_good] = favourable, unfavourable
-    train = TrainingSet(X, labels, arrays["ids"], favourable=favourable, sample_weight=arrays.get("weights"))
-    if train.checksum != about["checksum"]:
-        raise FileFormatError("Expected the training rows to match their checksum, they do not: the file was altered.")
-    return train

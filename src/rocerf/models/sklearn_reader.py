@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NotAtOptimumError, UnsupportedModelError
+from rocerf.models.class_weight import balanced_weights
 
 if TYPE_CHECKING:
     from rocerf.models.logistic import LogisticModel, Polish
@@ -114,8 +115,6 @@ def _refuse_other_penalties(fitted: Any, train: TrainingSet) -> None:
             "refit with an L2 penalty (l1_ratio=0)."
         )
     if fitted.class_weight is not None and not isinstance(fitted.class_weight, Mapping):
-        from rocerf.models.logistic import balanced_weights
-
         raise UnsupportedModelError(
             f"Expected class_weight to be None or a dict, got {fitted.class_weight!r}, which changes with every "
             f"deletion; refit with the present weights fixed, class_weight={balanced_weights(train)}."

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_frame, is_number, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
+from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.retraining import checked_seed
-from rocerf.deletion.searches import checked_effort
 from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.certified import Certified

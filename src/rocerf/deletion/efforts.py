@@ -1,0 +1,88 @@
+"""How hard the adversary looks: what its searches may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rocerf.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look.
+
+    A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
+    ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of swap rounds, each
+    trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0), ``brute_force``
+    the number of sets up to which all are tried.
+    """
+
+    name: str
+    searches: tuple[str, ...]
+    rounds: int = 8
+    patience: int = 2
+    random_starts: int = 0
+    relaxation_steps: int = 10
+    beam: int = 0
+    group_starts: int = 0
+    swaps: int = 0
+    swap_width: int = 4
+    brute_force: int = 0
+    on_small_tables: Effort | None = None
+
+    def on(self, rows: int) -> Effort:
+        """The effort for a table of this many rows: where passes are cheap, the same time buys more searches."""
+        return self.on_small_tables if self.on_small_tables is not None and rows <= SMALL_TABLE else self
+
+
+#: Up to this many rows a table is small.
+SMALL_TABLE = 10_000
+
+_ALL = ("relinearise", "greedy", "groups", "relaxation", "random", "swap", "brute force")
+
+EFFORTS = {
+    "quick": Effort("quick", ("relinearise",), rounds=6, patience=1),
+    "normal": Effort(
+        "normal",
+        ("relinearise", "greedy", "groups", "swap"),
+        rounds=10,
+        patience=1,
+        group_starts=2,
+        beam=6,
+        swaps=2,
+        swap_width=0,
+        brute_force=500,
+        on_small_tables=Effort(
+            "normal",
+            _ALL,
+            rounds=10,
+            patience=4,
+            group_starts=3,
+            random_starts=1,
+            beam=6,
+            swaps=4,
+            swap_width=3,
+            brute_force=500,
+        ),
+    ),
+    "thorough": Effort(
+        "thorough",
+        _ALL,
+        rounds=14,
+        patience=6,
+        group_starts=4,
+        random_starts=3,
+        relaxation_steps=12,
+        beam=10,
+        swaps=6,
+        swap_width=5,
+        brute_force=20_000,
+    ),
+}
+
+
+def checked_effort(effort: str) -> str:
+    """The name of an effort, or an error that lists them."""
+    if effort not in EFFORTS:
+        raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
+    return effort
