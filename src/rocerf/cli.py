@@ -349,6 +349,9 @@ def _print_summary(recourses: Recourses, out: Path | None) -> None:
     if recourses.answered.any():
         screen.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
         screen.print(f"Promise: {settings.sentence}.", soft_wrap=True)
+    if settings.relaxed:
+        names = ", ".join(settings.relaxed[:5]) + (", ..." if len(settings.relaxed) > 5 else "")
+        screen.print(f"Treated as numbers between 0 and 1: {names}; hold them with --immutable.", soft_wrap=True)
     if out is None:
         for place, recourse in enumerate(recourses[:5]):
             said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason

@@ -107,7 +107,7 @@ def read_points(path: Path, model: LogisticModel, *, id_column: str | None = Non
 
 def read_ids(path: Path, train: TrainingSet) -> list[Any]:
     """Ids of training rows, one a line, as the training set spells them."""
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
     spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
     lines = [line.strip() for line in path.read_text("utf-8").splitlines()]

@@ -92,7 +92,7 @@ UNSUPPORTED = [
     ),
     pytest.param(
         lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y),
-        "got Pipeline; fit one on the prepared numeric columns, or use LogisticModel.fit",
+        "got Pipeline; fit one on the prepared numeric columns. A StandardScaler followed by",
         id="pipeline",
     ),
     pytest.param(lambda: LogisticRegression, "LogisticRegression, got type;", id="the-class-itself"),

@@ -166,7 +166,7 @@ class TrainingSet:
             shown = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
             raise IdError(
                 f"Expected ids of rows in the training set, got {len(unknown)} unknown: {shown}; "
-                f"known ids look like {self.ids[0]!r}. Check that the ids come from this training set."
+                f"known ids look like {self.ids[:1].tolist()[0]!r}. Check that the ids come from this training set."
             )
         return np.unique(np.asarray([self._position[row_id] for row_id in wanted], dtype=np.intp))
 

@@ -25,7 +25,7 @@ from rocerf.deletion.refit_search import search_by_refits
 from rocerf.deletion.retraining import checked_seed
 from rocerf.deletion.searches import search
 from rocerf.deletion.threads import one_blas_thread, workers
-from rocerf.errors import OptionError
+from rocerf.errors import DataError, OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Model
 
@@ -138,7 +138,14 @@ class Adversary:
         """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`."""
         if np.ndim(points) == 1:
             return self.attack_all(self._matrix(np.asarray(points)[None, :]))[0]
-        return self.attack_all(self._matrix(points), progress=progress)
+        matrix = self._matrix(points)
+        incomplete = int((~np.isfinite(matrix).all(axis=1)).sum())
+        if incomplete:
+            raise DataError(
+                f"Expected complete points to attack, got {incomplete} with missing values; "
+                "leave unanswered people out: recourses.points[recourses.answered]."
+            )
+        return self.attack_all(matrix, progress=progress)
 
     def _matrix(self, points: Any) -> Array:
         if isinstance(self.model, LogisticModel):

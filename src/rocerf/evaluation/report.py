@@ -56,9 +56,10 @@ def demo_report(demo: Demo) -> str:
         f"<figure>{draw_survival(demo.methods, MOST_DELETIONS)}<figcaption><b>Left:</b> rows leave at random; every "
         f"point is the mean over {demo.trials} exactly retrained models, bars show two standard errors. A plain "
         "counterfactual sits on the decision boundary, so that any retraining is a coin toss. <b>Right:</b> an "
-        "adversary chooses the rows that hurt each point most, and the model is retrained without them. Plain points "
-        "fall at the first deletion. Points of the paper's first-order constraint fall <i>before</i> the k rows it was "
-        "made for; those of <i>retrained</i> hold up to their k and fall after it.</figcaption></figure>",
+        "adversary chooses the rows that hurt each point most, and the model is retrained without them. "
+        f"After one such deletion {plain.share_after(1):.0%} of the plain points are left. After {first.audited_k}, "
+        f"the number they were made for, {first.share_after(first.audited_k):.0%} of the first-order points are, and "
+        f"{kept.share_after(first.audited_k):.0%} of those with the promise <i>retrained</i>.</figcaption></figure>",
         "<h2>What robustness costs</h2>",
         f"<figure>{draw_costs(demo.methods)}<figcaption>Length of the change each refused person is asked for. "
         "Box: middle half of the people, line: median, diamond: mean.</figcaption></figure>",

@@ -16,7 +16,7 @@ from scipy.special import logit
 from rocerf.data.columns import is_number, people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, plain_label, unpack
-from rocerf.errors import DataError, FileFormatError, OptionError
+from rocerf.errors import DataError, FileFormatError, NotConvergedError, OptionError
 from rocerf.models.class_weight import row_weights
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
@@ -152,15 +152,12 @@ class LogisticModel:
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
-        model = cls._minimised(
-            train,
-            Design.identity(train.X.shape[1], intercept=read.intercept),
-            Penalty.fixed(read.C),
-            read.class_weight,
-            _checked_threshold(threshold),
-            intercept_penalty=read.intercept_penalty,
-            start=read.theta,
-        )
+        design = Design.identity(train.X.shape[1], intercept=read.intercept)
+        options = (design, Penalty.fixed(read.C), read.class_weight, _checked_threshold(threshold))
+        try:
+            model = cls._minimised(train, *options, intercept_penalty=read.intercept_penalty, start=read.theta)
+        except NotConvergedError:  # coefficients of other (say, scaled) columns: so far off that Newton cannot start
+            model = cls._minimised(train, *options, intercept_penalty=read.intercept_penalty)
         model.polish = refuse_far_from_optimum(model, read.theta, fitted)
         model._deployed_theta = read.theta
         return model

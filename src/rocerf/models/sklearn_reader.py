@@ -73,7 +73,7 @@ def refuse_far_from_optimum(model: LogisticModel, given: Array, fitted: Any) -> 
             f"it stopped at its limit of max_iter={fitted.max_iter} iterations before converging: "
             "scale the columns or raise max_iter, and fit again"
             if iterations >= fitted.max_iter
-            else "it was fitted on other rows, columns, labels or sample weights than those given, "
+            else "it was fitted on other rows, columns, labels or sample weights than those given (scaled, say), "
             "or its settings (C, class_weight) were changed after the fit: pass exactly what it was fitted on"
         )
         raise NotAtOptimumError(
@@ -97,7 +97,7 @@ def _refuse_other_estimators(fitted: Any) -> None:
     if not isinstance(fitted, LogisticRegression):
         raise UnsupportedModelError(
             f"Expected a fitted scikit-learn LogisticRegression, got {name}; fit one on the prepared numeric "
-            "columns, or use LogisticModel.fit, which scales inside the model."
+            "columns. A StandardScaler followed by LogisticRegression(C=...) is LogisticModel.fit(train, C=...)."
         )
     if not hasattr(fitted, "coef_"):
         raise UnsupportedModelError(

@@ -88,13 +88,13 @@ def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[An
     """
     check_same_model(model, recourses)
     settings = recourses.settings
-    ids = list(np.unique(np.asarray(list(deleted_ids))).tolist()) if deleted_ids is not None else []
-    later = model.without(ids) if ids else model
+    rows = model.train.positions(deleted_ids)
+    later = model.without(model.train.ids[rows]) if len(rows) else model
     before, after = np.full(len(recourses), np.nan), np.full(len(recourses), np.nan)
     answered = recourses.answered
     before[answered] = model.score(recourses.matrix[answered])
     after[answered] = later.score(recourses.matrix[answered])
-    return Recheck(before, after, answered, len(ids), settings.k, settings.promise, recourses.names)
+    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, recourses.names)
 
 
 def check_same_model(model: LogisticModel, recourses: Recourses) -> None:

@@ -23,7 +23,7 @@ QUICK_PROOF_ROWS = 6000
 class RemovalBudget:
     """For P points the number of deletions they survive lies in ``certified <= number <= found``, each of shape (P,).
 
-    ``certified`` is proven (0 where nothing was proven, -1 where the model refuses the point as it is). ``found`` is
+    ``certified`` is proven (0 where nothing was proven, -1 where there is no accepted point). ``found`` is
     one less than the smallest deletion that was found to break the point; where it equals ``tried``, none was found up
     to that many. ``proofs`` are the numbers of deletions for which a proof was made and closed.
     """
@@ -38,15 +38,15 @@ class RemovalBudget:
 
     def __str__(self) -> str:
         accepted = self.found >= 0
-        refused = f"; {int((~accepted).sum())} points are refused as they are" if not accepted.all() else ""
+        rest = f"; {int((~accepted).sum())} without an accepted point" if not accepted.all() else ""
         if not accepted.any():
-            return f"no accepted points{refused}"
-        low, high = int(self.certified[accepted].min()), int(self.found[accepted].min())
-        proven = f"survive {low} deletions, proven" if low else "carry no proof"
-        tested = (
-            "no deletion that was tried broke one" if high == self.tried else f"no deletion of {high} rows broke one"
+            return f"no accepted points{rest}"
+        proven, found = self.certified[accepted], self.found[accepted]
+        return (
+            f"{len(found)} points: {int((proven >= 1).sum())} survive at least one deletion, proven (at most "
+            f"{int(proven.max())}); none was broken by fewer than {int(found.min()) + 1} deletions, half only by "
+            f"more than {np.median(found):g} (up to {self.tried} were tried){rest}"
         )
-        return f"{int(accepted.sum())} points {proven}; {tested}{refused}"
 
 
 def removal_budget(

@@ -171,7 +171,7 @@ class Recourses:
             cost=float(self.costs[i]),
             margin=float(self.margins[i]),
             changes=self._changes(i),
-            promise=self.settings.sentence,
+            promise=self.settings.sentence if self.statuses[i] is Status.ANSWERED else "nothing is promised",
             certified=self._is_certified(i),
             certificate=self._certificate(i),
             retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
