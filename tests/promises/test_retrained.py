@@ -125,9 +125,12 @@ def test_no_answer_is_refuted_by_what_was_found_for_others(effort: str) -> None:
         model = LogisticModel.fit(random_training_set(seed, n=300), C=1.0)
         explainer = Rocerf(model, 6, effort=effort)
         recourses = explainer.explain(refused_people(model, seed, 100))
-        known = explainer.promise.remembered(recourses.matrix[recourses.answered])
+        known = explainer.promise.remembered(recourses.matrix[recourses.answered]).values
         assert (known >= 0).all()
         np.testing.assert_array_less(recourses.margins[recourses.answered], known + 1e-9)
+        for recourse in recourses[:15]:  # the rows named are those that bring the margin about
+            truth = model.without(recourse.worst_ids).score(recourse.point[None])[0]
+            assert truth == pytest.approx(recourse.margin, abs=1e-8)
 
 
 def test_many_threads_share_one_pool() -> None:

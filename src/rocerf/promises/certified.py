@@ -52,7 +52,6 @@ class Certified:
         "{rows} followed by exact retraining, under the stated assumptions",
     )
     concave = True
-    learns = False
     searches: tuple[str, ...] = ()
 
     def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:
@@ -86,10 +85,6 @@ class Certified:
         if self.impossible() is not None:
             return np.full(len(matrix), -np.inf)
         return np.asarray(self.certificate.lower(self.model.score_gradient(matrix)) - self.model.offset)
-
-    def remembered(self, X: Array) -> Array:
-        """Nothing beyond what :meth:`read` gives."""
-        return np.full(len(X), np.inf)
 
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""

@@ -42,7 +42,6 @@ class FirstOrder:
         "{rows}; this is an estimate, not a proof, and the worst deletions can break it",
     )
     concave = True
-    learns = False
     searches: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -55,10 +54,6 @@ class FirstOrder:
     def effects(self) -> RowEffects:
         """Row effects of the model, computed at first use."""
         return RowEffects.of(self.model, seed=self._seed)
-
-    def remembered(self, X: Array) -> Array:
-        """Nothing beyond what :meth:`read` gives."""
-        return np.full(len(X), np.inf)
 
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""

@@ -28,16 +28,11 @@ class Plain:
     wording = Wording("plain", "accepted by the model as it is today; nothing is promised about deletions")
     k = 0
     concave = True
-    learns = False
     searches: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
     def __init__(self, model: LinearModel) -> None:
         self.model = model
-
-    def remembered(self, X: Array) -> Array:
-        """Nothing beyond what :meth:`read` gives."""
-        return np.full(len(X), np.inf)
 
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,11 +87,6 @@ class Promise(Protocol):
         ...
 
     @property
-    def learns(self) -> bool:
-        """Whether reading for some people makes reading for others cheaper, so that people come in waves."""
-        ...
-
-    @property
     def concave(self) -> bool:
         """Whether gradients are cuts, so that the cutting-plane solver finds the global optimum."""
         ...
@@ -104,10 +99,6 @@ class Promise(Protocol):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be so for the promise to mean what it says, beyond the model's own assumptions."""
-        ...
-
-    def remembered(self, X: Array) -> Array:
-        """The lowest score at each point (P, d) that anything read so far implies; infinity for nothing."""
         ...
 
     def known_cuts(self) -> tuple[Array, Array]:
@@ -126,6 +117,15 @@ class Promise(Protocol):
 
     def impossible(self) -> str | None:
         """Why nobody can be given this promise, if that is so."""
+        ...
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """What a promise adds for which reading for some people makes reading for others cheaper."""
+
+    def remembered(self, X: Array) -> Reading:
+        """The lowest score at each point (P, d) that anything read so far implies, as found."""
         ...
 
 

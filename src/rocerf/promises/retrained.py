@@ -75,7 +75,6 @@ class Retrained:
         "truly retrained after each deletion tried; this is tested, not proven",
     )
     concave = True
-    learns = True
     assumptions: tuple[str, ...] = ()
 
     def __init__(
@@ -116,9 +115,10 @@ class Retrained:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
 
-    def remembered(self, X: Array) -> Array:
-        """The lowest score of each point over the pool, as found."""
-        return self._against_pool(self.model.score_gradient(X))[0] - self.model.offset
+    def remembered(self, X: Array) -> Reading:
+        """The lowest score of each point over the pool, as found, and the rows that bring it about."""
+        lowest, which = self._against_pool(self.model.score_gradient(X))
+        return self._reading(X, lowest, which, np.zeros(len(X), np.intp), np.zeros(len(X)))
 
     def read(self, X: Array, target: float = -np.inf) -> Reading:
         """The lowest retrained score known or found at each point, and the cut of that model."""

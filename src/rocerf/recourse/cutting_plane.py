@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.promises.promise import Promise
+from rocerf.promises.promise import Learning, Promise
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
 
@@ -33,11 +33,11 @@ def solve_by_cuts(
     """
     solution = Solution.blank(*master.X0.shape)
     done = 0
-    for wave in _waves(len(master.X0), promise.learns):
+    for wave in _waves(len(master.X0), isinstance(promise, Learning)):
         _solve_wave(promise, master, delta, wave, solution, max_rounds, _shifted(progress, done, len(master.X0)))
         done += len(wave)
     # What was found for later people may refute a point given to an earlier one: such people come once more.
-    for _ in range(max_rounds if promise.learns else 0):
+    for _ in range(max_rounds):
         refuted = _hold_against_memory(promise, solution, delta)
         if not len(refuted):
             break
@@ -47,8 +47,13 @@ def solve_by_cuts(
 
 def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> NDArray[np.intp]:
     """Lower the values of found points to what the promise has learned since; the people whose point fell."""
+    if not isinstance(promise, Learning):
+        return np.empty(0, np.intp)
     found = np.flatnonzero(solution.outcomes == Outcome.FOUND)
-    solution.values[found] = np.minimum(solution.values[found], promise.remembered(solution.points[found]))
+    reading = promise.remembered(solution.points[found])
+    for place in np.flatnonzero(reading.values < solution.values[found] - 1e-12):
+        solution.values[found[place]] = reading.values[place]
+        solution.worst_ids[found[place]] = reading.worst_ids(int(place))
     return found[solution.values[found] < delta + GUARD / 2]
 
 

@@ -21,7 +21,7 @@ from rocerf.errors import OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
-from rocerf.promises.promise import Promise
+from rocerf.promises.promise import Learning, Promise
 from rocerf.promises.retrained import Retrained
 from rocerf.recourse.calibration import calibrate_delta
 from rocerf.recourse.cost import Cost
@@ -128,7 +128,7 @@ class Rocerf:
             schema.check_columns(model.train.columns)
         if solver not in SOLVERS:
             raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {solver!r}.")
-        if solver == "penalty" and self.promise.learns:
+        if solver == "penalty" and isinstance(self.promise, Learning):
             raise OptionError(
                 f"Expected solver='cutting_plane' for the promise {self.promise.wording.name!r}, whose every reading "
                 "is a search: the penalty method would ask thousands of them."

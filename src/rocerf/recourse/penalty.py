@@ -11,8 +11,8 @@ As printed the algorithm has defects, handled here on purpose:
 * The last line returns the infeasible end of the bisection. Here the cheapest feasible iterate is
   returned, after moving it along the line from x0 until the constraint just holds.
 
-Only the operations in :class:`Namespace` are used, so NumPy and torch arrays both work; the promise decides
-which it wants by what it is given.
+Only functions that NumPy and torch share are used, so arrays of both kinds work; the promise decides which it wants by
+what it is given.
 """
 
 from __future__ import annotations
