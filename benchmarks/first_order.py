@@ -107,7 +107,8 @@ def measure_growth(model: rocerf.LogisticModel, denied: Array) -> list[dict[str,
         )
         big = rocerf.LogisticModel.fit(rocerf.TrainingSet(X, np.tile(model.train.y, factor)), C=1.0 / factor)
         promise = FirstOrder(big, K)
-        held = promise.effects.vectors.nbytes + promise.effects.rows.nbytes
+        effects = RowEffects.of(big)
+        held = effects.vectors.nbytes + effects.rows.nbytes
         taken, _ = seconds(lambda promise=promise: promise.read(points))  # type: ignore[misc]
         tracemalloc.start()
         promise.read(points)

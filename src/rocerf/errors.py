@@ -18,7 +18,8 @@ The tree::
     │   ├── NotAtOptimumError      the model does not minimise its objective on these rows
     │   ├── SingularCurvatureError the Hessian cannot be inverted
     │   ├── NoOptimumError         retraining has no minimiser (separable, or one class is left)
-    │   └── NotConvergedError      the iteration limit was reached first
+    │   ├── NotConvergedError      the iteration limit was reached first
+    │   └── DidNotTrainError       a network that diverged, or decides the same for everybody
     ├── OptionError              an option of ours with an impossible value (k, delta, cost, ...)
     ├── FileFormatError          a file that is not what it should be
     └── MissingExtraError        an optional dependency is not installed
@@ -77,6 +78,10 @@ class NoOptimumError(ModelError):
 
 class NotConvergedError(ModelError):
     """An iteration limit was reached before the tolerance."""
+
+
+class DidNotTrainError(ModelError):
+    """A network whose training diverged, or that decides the same for everybody."""
 
 
 class OptionError(RocerfError, ValueError):

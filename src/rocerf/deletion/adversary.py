@@ -22,12 +22,12 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.refit_search import search_by_refits
-from rocerf.deletion.retraining import checked_seed
 from rocerf.deletion.searches import search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import DataError, OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Model
+from rocerf.models.options import checked_seed
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]

@@ -1,23 +1,19 @@
-"""Retraining after many deletions."""
+"""Deletions drawn at random."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_number
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
-from rocerf.models.logistic import LogisticModel
-
-Array = NDArray[np.float64]
+from rocerf.models.options import checked_seed
 
 
-def random_deletions(train: TrainingSet, count: int, trials: int, *, seed: int) -> list[NDArray[Any]]:
-    """Ids of ``count`` rows drawn without replacement, ``trials`` times.
+def random_deletions(train: TrainingSet, count: int, trials: int, *, seed: int, first: int = 0) -> list[NDArray[Any]]:
+    """Ids of ``count`` rows drawn without replacement, ``trials`` times, beginning with trial ``first``.
 
     Trial t depends on (seed, t) alone, so a run can be cut into parts or continued.
 
@@ -32,26 +28,12 @@ def random_deletions(train: TrainingSet, count: int, trials: int, *, seed: int) 
         )
     checked_seed(seed)
     drawn = []
-    for trial in range(trials):
+    for trial in range(first, first + trials):
         rng = np.random.default_rng([seed, trial])
         drawn.append(train.ids[np.sort(rng.choice(len(train), count, replace=False))])
     return drawn
 
 
-def checked_seed(seed: Any) -> int:
-    """The seed, if it is one that NumPy takes."""
-    if not is_number(seed, whole=True) or seed < 0:
-        raise OptionError(f"Expected seed to be a whole number >= 0, got {seed!r}; use for example seed=0.")
-    return int(seed)
-
-
-def retrain_each(
-    model: LogisticModel, deletions: Sequence[NDArray[Any]], *, progress: Callable[[int, int], None] | None = None
-) -> Array:
-    """Parameters of the model exactly retrained after each deletion, shape (M, p)."""
-    thetas = np.empty((len(deletions), len(model.theta)))
-    for trial, ids in enumerate(deletions):
-        thetas[trial] = model.without(ids).theta if len(ids) else model.theta
-        if progress is not None:
-            progress(trial + 1, len(deletions))
-    return thetas
+def random_deletion_sizes(most: int, trials: int, *, seed: int) -> NDArray[np.intp]:
+    """Numbers of rows to delete, each from 0 to ``most`` with the same probability, shape (trials,)."""
+    return np.random.default_rng([checked_seed(seed), most]).integers(0, most + 1, size=trials)

@@ -1,20 +1,63 @@
 """How far deleting each single row moves the parameters, to first order.
 
 Deleting row i moves ``theta`` by ``+ v_i = + H^-1 g_i`` (H and g_i as in the model's objective: totals,
-no 1/n). All rows share one factorisation of H.
+no 1/n). All rows share one factorisation of H. Where the n vectors fit in memory they are kept
+(:class:`RowEffects`); where they do not, rows are walked over in chunks at every question and H is solved with on the
+person's side instead, ``beta'H^-1 g_i = (H^-1 beta)'g_i`` (:class:`StreamedRowEffects`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from rocerf.deletion.worst_rows import WorstRows, find_worst_rows, merge
 from rocerf.models.model import Model
+
+Array = NDArray[np.float64]
 
 #: Rows handled at a time, so that working memory does not grow with n.
 CHUNK = 8192
+
+#: Bytes that the effects of all rows may take; Adult's 36,177 rows x 1,093 parameters of a network take 0.3 GB.
+IN_MEMORY = 2 * 2**30
+
+#: Bytes of row gradients held at a time where effects are streamed.
+CHUNK_BYTES = 128 * 2**20
+
+
+class Effects(Protocol):
+    """What a first-order promise asks about the rows."""
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Row number (in the training set) of each position, shape (n,)."""
+        ...
+
+    def worst(self, directions: Array, k: int) -> WorstRows:
+        """The at most k most harmful positions for each person, whose score gradients are (P, p)."""
+        ...
+
+    def shifts(self, worst: WorstRows) -> Array:
+        """How far deleting each person's worst rows moves the parameters, shape (P, p)."""
+        ...
+
+
+def effects_of(model: Model, *, seed: int = 0, in_memory: int = IN_MEMORY) -> Effects:
+    """The effects of a model's rows, kept or streamed by size, on the model's device."""
+    n, width = len(model.train), model.curvature().width
+    if 8 * n * width > in_memory:
+        return StreamedRowEffects(model)
+    if getattr(model, "device", "cpu") != "cpu":
+        from rocerf.deletion.device_effects import DeviceModel, DeviceRowEffects
+
+        return DeviceRowEffects.of(cast(DeviceModel, model))
+    return RowEffects.of(model, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +68,7 @@ class RowEffects:
     ``vectors[j]``.
     """
 
-    vectors: NDArray[np.float64]
+    vectors: Array
     rows: NDArray[np.intp]
 
     @classmethod
@@ -40,14 +83,60 @@ class RowEffects:
         n = len(model.train)
         curvature = model.curvature()
         order = np.random.default_rng(seed).permutation(n)
-        vectors = np.empty((n, curvature.hessian.shape[0]))
+        vectors = np.empty((n, curvature.width))
         for start in range(0, n, CHUNK):
             part = slice(start, start + CHUNK)
             vectors[part] = curvature.solve(model.row_gradients(order[part]))
         return cls(vectors, order)
 
-    def in_training_order(self) -> NDArray[np.float64]:
+    def worst(self, directions: Array, k: int) -> WorstRows:
+        """The at most k most harmful positions for each person."""
+        return find_worst_rows(directions, self.vectors, k)
+
+    def shifts(self, worst: WorstRows) -> Array:
+        """Sum of the effects of each person's worst rows, shape (P, p)."""
+        return worst.shifts(self.vectors)
+
+    def in_training_order(self) -> Array:
         """The effects ordered as the training rows, shape (n, p)."""
         ordered = np.empty_like(self.vectors)
         ordered[self.rows] = self.vectors
         return ordered
+
+
+class StreamedRowEffects:
+    """The same answers without the n vectors: one walk over the rows for each question.
+
+    >>> import rocerf
+    >>> model = rocerf.LogisticModel.fit(rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]))
+    >>> beta = model.score_gradient(np.array([[5.0]]))
+    >>> StreamedRowEffects(model).worst(beta, 1).of(0).tolist() == [3]
+    True
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._curvature = model.curvature()
+        self.rows = np.arange(len(model.train))
+
+    def worst(self, directions: Array, k: int) -> WorstRows:
+        """The at most k most harmful rows for each person; chunks of rows merge exactly."""
+        solved = self._curvature.solve(directions)
+        size = max(1, CHUNK_BYTES // (8 * self._curvature.width))
+        parts = (self._worst_of(solved, start, size, k) for start in range(0, len(self.rows), size))
+        return reduce(lambda first, second: merge(first, second, k), parts)
+
+    def _worst_of(self, solved: Array, start: int, size: int, k: int) -> WorstRows:
+        found = find_worst_rows(solved, self._model.row_gradients(self.rows[start : start + size]), k)
+        return WorstRows(found.positions + start, found.values, found.starts)
+
+    def shifts(self, worst: WorstRows) -> Array:
+        """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""
+        chosen, places = np.unique(worst.positions, return_inverse=True)
+        size = max(1, CHUNK_BYTES // (8 * self._curvature.width))
+        sums = np.zeros((len(worst), self._curvature.width))
+        indicator = csr_array((np.ones(len(places)), places, worst.starts), shape=(len(worst), len(chosen))).tocsc()
+        for start in range(0, len(chosen), size):
+            part = slice(start, start + size)
+            sums += np.asarray(indicator[:, part] @ self._model.row_gradients(chosen[part]))
+        return self._curvature.solve(sums)

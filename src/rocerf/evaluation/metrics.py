@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.retraining import random_deletions, retrain_each
+from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import DataError, OptionError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import LinearModel, Progress, Refittable, Retraining
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +44,18 @@ class Validity:
 
 
 def average_validity(
-    model: LogisticModel, points: ArrayLike | pd.DataFrame, fraction: float, trials: int = 100, seed: int = 0
+    model: Refittable,
+    points: ArrayLike | pd.DataFrame,
+    fraction: float,
+    trials: int = 100,
+    seed: int = 0,
+    *,
+    retraining: Retraining = "fresh",
 ) -> Validity:
     """The paper's average validity: delete a random fraction of the rows, retrain, count who is accepted.
 
-    Rows of ``points`` with missing values (unanswered people) are left out.
+    Networks are retrained "fresh" or "warm" (from a new start, or on from the present parameters). Rows of ``points``
+    with missing values (unanswered people) are left out.
 
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")
@@ -56,40 +63,45 @@ def average_validity(
     >>> average_validity(model, data.test.X[model.predict(data.test.X) == 1], 0.0, trials=1).mean
     1.0
     """
-    return validity_curves(model, {"points": points}, [fraction], trials, seed)["points"][0]
+    return validity_curves(model, {"points": points}, [fraction], trials, seed, retraining=retraining)["points"][0]
 
 
 def validity_curves(
-    model: LogisticModel,
+    model: Refittable,
     points_by_method: Mapping[str, ArrayLike | pd.DataFrame],
     fractions: Sequence[float],
     trials: int = 100,
     seed: int = 0,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    retraining: Retraining = "fresh",
+    progress: Progress | None = None,
 ) -> dict[str, list[Validity]]:
-    """Average validity of several methods at several fractions, on the same retrained models."""
+    """Average validity of several methods at several fractions, on the same retrained models.
+
+    Deleting nothing needs no second trial where retraining always ends at the same optimum; a network is trained afresh
+    every time.
+    """
     if not is_number(trials, whole=True) or trials < 1:
         raise OptionError(f"Expected trials to be a whole number >= 1, got {trials!r}; use for example trials=100.")
     matrices = {name: _complete(model, points, name) for name, points in points_by_method.items()}
     curves: dict[str, list[Validity]] = {name: [] for name in matrices}
     counts = [_rows_in(fraction, len(model.train)) for fraction in fractions]
-    trials_at = [int(trials) if count else 1 for count in counts]  # deleting nothing needs no second trial
+    exact = isinstance(model, LinearModel)
+    trials_at = [int(trials) if count or not exact else 1 for count in counts]
     for place, (fraction, count) in enumerate(zip(fractions, counts, strict=True)):
         deletions = random_deletions(model.train, count, trials_at[place], seed=seed)
-        part = _part_of(progress, sum(trials_at[:place]), sum(trials_at))
-        thetas = retrain_each(model, deletions, progress=part)
-        slopes, constants = model.halfspaces(thetas)
+        part = _part_of(progress, sum(trials_at[:place]), trials_at[place], sum(trials_at))
+        retrained = model.refitted(deletions, retraining=retraining, seed=seed + place, progress=part)
         for name, matrix in matrices.items():
-            accepted = matrix @ slopes.T + constants >= 0
-            curves[name].append(Validity(fraction, accepted.mean(axis=0)))
+            curves[name].append(Validity(fraction, (retrained.scores(matrix) >= 0).mean(axis=1)))
     return curves
 
 
-def _part_of(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int, int], None] | None:
+def _part_of(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:
+    """Progress of one fraction's retrainings, counted in models, as a part of all."""
     if progress is None:
         return None
-    return lambda done, _: progress(before + done, total)
+    return lambda done, whole: progress(before + size * done // whole, total)
 
 
 def _rows_in(fraction: Any, n: int) -> int:
@@ -100,7 +112,7 @@ def _rows_in(fraction: Any, n: int) -> int:
     return math.ceil(round(float(fraction) * n, 9))
 
 
-def _complete(model: LogisticModel, points: ArrayLike | pd.DataFrame, name: str) -> Array:
+def _complete(model: Refittable, points: ArrayLike | pd.DataFrame, name: str) -> Array:
     matrix = model.matrix(points)
     matrix = matrix[np.isfinite(matrix).all(axis=1)]
     if not len(matrix):

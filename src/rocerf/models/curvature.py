@@ -39,6 +39,11 @@ class Curvature:
         if pivot < SINGULAR_PIVOT:
             raise _singular(hessian.shape[0], pivot)
 
+    @property
+    def width(self) -> int:
+        """Number of parameters p."""
+        return len(self.hessian)
+
     def whiten(self, vectors: Array) -> Array:
         """``W v`` for each row v, where ``W'W = H^-1``: so ``|W v|`` is the length in the H^-1 norm.
 

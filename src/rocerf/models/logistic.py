@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
-from rocerf.data.columns import is_number, people_matrix
+from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, plain_label, unpack
 from rocerf.errors import DataError, FileFormatError, NotConvergedError, OptionError
 from rocerf.models.class_weight import row_weights
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
+from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
+from rocerf.models.model import Progress, Retraining, ValueAndSlope
+from rocerf.models.options import checked_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +121,7 @@ class LogisticModel:
             design = Design(train.X.mean(axis=0), np.array(train.spread), fit_intercept)
         else:
             design = Design.identity(train.X.shape[1], intercept=fit_intercept)
-        return cls._minimised(train, design, penalty, class_weight, _checked_threshold(threshold))
+        return cls._minimised(train, design, penalty, class_weight, checked_threshold(threshold))
 
     @classmethod
     def from_sklearn(
@@ -153,7 +156,7 @@ class LogisticModel:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        options = (design, Penalty.fixed(read.C), read.class_weight, _checked_threshold(threshold))
+        options = (design, Penalty.fixed(read.C), read.class_weight, checked_threshold(threshold))
         try:
             model = cls._minimised(train, *options, intercept_penalty=read.intercept_penalty, start=read.theta)
         except NotConvergedError:  # coefficients of other (say, scaled) columns: so far off that Newton cannot start
@@ -265,6 +268,39 @@ class LogisticModel:
         slopes, constants = self.design.in_schema_space(coefficients)
         return slopes, constants - self.offset
 
+    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
+        """Scores (P,) and their gradients in x, (P, d): the same everywhere."""
+        slopes, constants = self.halfspaces(self.theta)
+        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
+
+    def shifted_score(self, shifts: Array) -> ValueAndSlope:
+        """For shifts of the parameters (P, p): the map from points (P, d) to the moved models' scores and slopes."""
+        slopes, constants = self.halfspaces(self.theta + shifts)
+        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
+
+    def refitted(
+        self,
+        deletions: Sequence[NDArray[Any]],
+        *,
+        retraining: Retraining = "fresh",
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> LinearEnsemble:
+        """The model exactly retrained after each of M deletions.
+
+        The optimum is one, so where retraining starts and the seed make no difference.
+        """
+        thetas = np.empty((len(deletions), len(self.theta)))
+        for trial, ids in enumerate(deletions):
+            thetas[trial] = self.without(ids).theta if len(ids) else self.theta
+            if progress is not None:
+                progress(trial + 1, len(deletions))
+        return LinearEnsemble(*self.halfspaces(thetas))
+
+    def restored(self, arrays: Sequence[Array]) -> LinearEnsemble:
+        """Retrained models from their saved arrays."""
+        return LinearEnsemble(*arrays)
+
     def without(self, ids: Iterable[Any]) -> LogisticModel:
         """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.
 
@@ -367,12 +403,3 @@ def _refuse_bare_rows(train: Any) -> None:
         raise DataError(
             f"Expected a TrainingSet, got {type(train).__name__}; put rows and labels in one: TrainingSet(X, y)."
         )
-
-
-def _checked_threshold(threshold: Any) -> float:
-    if not (is_number(threshold) and 0 < threshold < 1):
-        raise OptionError(
-            f"Expected a threshold strictly between 0 and 1 (a probability), got {threshold!r}; "
-            "use for example threshold=0.5."
-        )
-    return float(threshold)

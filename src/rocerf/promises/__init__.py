@@ -2,8 +2,22 @@
 
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
+from rocerf.promises.held_out import HeldOut
+from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise, Reading, Wording
 from rocerf.promises.retrained import Retrained
+from rocerf.promises.simulated import Simulated
 
-__all__ = ["Certified", "FirstOrder", "Plain", "Promise", "Reading", "Retrained", "Wording"]
+__all__ = [
+    "Certified",
+    "FirstOrder",
+    "HeldOut",
+    "LocalLinear",
+    "Plain",
+    "Promise",
+    "Reading",
+    "Retrained",
+    "Simulated",
+    "Wording",
+]

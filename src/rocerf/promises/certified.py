@@ -52,6 +52,7 @@ class Certified:
         "{rows} followed by exact retraining, under the stated assumptions",
     )
     concave = True
+    smooth = True
     searches: tuple[str, ...] = ()
 
     def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:

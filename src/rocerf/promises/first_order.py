@@ -2,21 +2,23 @@
 
     f_A(x) = f(x) + (sum of the k smallest values of beta(x)'v_i, none above 0)  >=  delta
 
-For a linear model ``beta(x) = x~``, so ``f_A`` is a minimum of linear functions: concave, and the worst
-set at x gives the cut ``(theta + sum_S v_i)'x~ >= delta``. First order understates what deleting a
-group of rows does: under the worst deletion, truly retrained, such points can fail.
+For a linear model ``beta(x) = x~``, so ``f_A`` is a minimum of linear functions: concave, and the worst set at x
+gives the cut ``(theta + sum_S v_i)'x~ >= delta``. For a network ``beta(x)`` is the Jacobian of the score in all
+parameters, the worst rows are chosen anew at each x, and one Jacobian-vector product gives value and slope. First
+order understates what deleting a group of rows does: under the worst deletion, truly retrained, such points can fail.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.row_effects import RowEffects
-from rocerf.deletion.worst_rows import find_worst_rows
-from rocerf.models.model import LinearModel
+from rocerf.deletion.row_effects import Effects, effects_of
+from rocerf.deletion.worst_rows import WorstRows
+from rocerf.models.model import FirstOrderModel, LinearModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, vanishing_class
 
@@ -24,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 class FirstOrder:
-    """``f_A(x)`` of a linear model, at most k deletions.
+    """``f_A(x)`` of a logistic model or a network (all parameters), at most k deletions.
 
     Examples
     --------
@@ -41,33 +43,44 @@ class FirstOrder:
         "meets the paper's first-order constraint, with margin {delta:g}, for every deletion of at most {k} training "
         "{rows}; this is an estimate, not a proof, and the worst deletions can break it",
     )
-    concave = True
+    smooth = True
     searches: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
-    def __init__(self, model: LinearModel, k: int, *, seed: int = 0) -> None:
+    def __init__(self, model: FirstOrderModel, k: int, *, seed: int = 0) -> None:
         self.model = model
         self.k = k
         self._seed = seed
 
+    @property
+    def concave(self) -> bool:
+        """Whether slopes are cuts: for linear models."""
+        return isinstance(self.model, LinearModel)
+
     @cached_property
-    def effects(self) -> RowEffects:
+    def effects(self) -> Effects:
         """Row effects of the model, computed at first use."""
-        return RowEffects.of(self.model, seed=self._seed)
+        return effects_of(self.model, seed=self._seed)
 
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
 
     def read(self, X: Array, target: float = -np.inf) -> Reading:
-        """``f_A`` and its cut at each point."""
-        directions = self.model.score_gradient(X)
-        worst = find_worst_rows(directions, self.effects.vectors, self.k)
-        slopes, constants = self.model.halfspaces(self.model.theta + worst.shifts(self.effects.vectors))
-        values = np.einsum("ij,ij->i", slopes, X) + constants
+        """``f_A`` and its slope at each point."""
+        worst, shifts = self._worst(X)
         ids, rows = self.model.train.ids, self.effects.rows
-        reading = Reading(values, slopes, lambda point: ids[rows[worst.of(point)]])
+        reading = Reading(*self.model.shifted_score(shifts)(X), lambda point: ids[rows[worst.of(point)]])
         return reading.floored_by(Plain(self.model).read(X))
+
+    def held_at(self, X: Array) -> Callable[[Array], Reading]:
+        """The promise with each person's worst rows as they are at X (P, d): equal there, never below elsewhere."""
+        shifted = self.model.shifted_score(self._worst(X)[1])
+        return lambda points: Reading(*shifted(points)).floored_by(Plain(self.model).read(points))
+
+    def _worst(self, X: Array) -> tuple[WorstRows, Array]:
+        worst = self.effects.worst(self.model.score_gradient(X), self.k)
+        return worst, self.effects.shifts(worst)
 
     def impossible(self) -> str | None:
         """If k deletions can remove a whole class, retraining may have no optimum at all."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.models.model import LinearModel
+from rocerf.models.model import FirstOrderModel, Refittable
 
 Array = NDArray[np.float64]
 
@@ -92,6 +92,11 @@ class Promise(Protocol):
         ...
 
     @property
+    def smooth(self) -> bool:
+        """Whether readings have slopes at all; without, only a search can find points."""
+        ...
+
+    @property
     def searches(self) -> tuple[str, ...]:
         """The searches a point withstood, for a promise that searches."""
         ...
@@ -129,7 +134,16 @@ class Learning(Protocol):
         ...
 
 
-def vanishing_class(model: LinearModel, k: int) -> str | None:
+@runtime_checkable
+class Held(Protocol):
+    """What a promise adds that is dear to read but cheap near a point, once its worst rows there are known."""
+
+    def held_at(self, X: Array) -> Callable[[Array], Reading]:
+        """The promise as it is at X (P, d): equal there, never below elsewhere; for points of the same people."""
+        ...
+
+
+def vanishing_class(model: Refittable | FirstOrderModel, k: int) -> str | None:
     """The reason why nothing can be promised, if k deletions can remove every row of a class."""
     label = model.removable_class(k)
     if label is None:

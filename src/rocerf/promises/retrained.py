@@ -75,6 +75,7 @@ class Retrained:
         "truly retrained after each deletion tried; this is tested, not proven",
     )
     concave = True
+    smooth = True
     assumptions: tuple[str, ...] = ()
 
     def __init__(

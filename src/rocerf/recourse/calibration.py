@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.schema import FeatureSchema
-from rocerf.deletion.retraining import random_deletions, retrain_each
+from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import NotConvergedError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
 from rocerf.promises.promise import Promise
 from rocerf.recourse.cost import Cost
-from rocerf.recourse.cutting_plane import solve_by_cuts
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
+from rocerf.recourse.solving import Solver
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ DOUBLINGS = 12
 
 
 def calibrate_delta(
-    model: LogisticModel, promise: Promise, cost: Cost, schema: FeatureSchema | None, *, seed: int
+    model: Refittable, promise: Promise, cost: Cost, schema: FeatureSchema | None, solver: Solver, *, seed: int
 ) -> float:
     """The smallest margin of a doubling grid at which refused people's recourse survives random deletions.
 
@@ -38,15 +38,15 @@ def calibrate_delta(
     if not len(X0) or promise.k == 0:
         return 0.0
     deletions = random_deletions(model.train, promise.k, RETRAININGS, seed=seed)
-    slopes, constants = model.halfspaces(retrain_each(model, deletions))
+    retrained = model.refitted(deletions, seed=seed)
     master = Master(X0, cost, FeasibleSet.around(X0, schema))
     step = float(model.score(model.train.X).std()) / 256.0
     counted: NDArray[np.bool_] | None = None
     for delta in [0.0, *(step * 2.0**i for i in range(DOUBLINGS))]:
-        points = solve_by_cuts(promise, master, delta).points
+        points = solver(promise, master, delta).points
         answered = np.asarray(np.isfinite(points).all(axis=1))
         counted = answered if counted is None else counted  # those who can be answered at all, whatever the margin
-        survive = answered[:, None] & (np.nan_to_num(points) @ slopes.T + constants >= 0)
+        survive = answered[:, None] & (retrained.scores(np.where(answered[:, None], points, X0)).T >= 0)
         if not counted.any() or float(survive[counted].mean()) >= TARGET_VALIDITY:
             return delta
     raise NotConvergedError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -16,24 +16,25 @@ from rocerf.data.columns import is_frame, is_number, people_matrix
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
-from rocerf.deletion.retraining import checked_seed
-from rocerf.errors import OptionError
+from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
+from rocerf.models.options import checked_seed
+from rocerf.promises.by_name import default_k, promise_about
 from rocerf.promises.certified import Certified
-from rocerf.promises.first_order import FirstOrder
-from rocerf.promises.promise import Learning, Promise
-from rocerf.promises.retrained import Retrained
+from rocerf.promises.held_out import HeldOut
+from rocerf.promises.promise import Promise
+from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.calibration import calibrate_delta
 from rocerf.recourse.cost import Cost
-from rocerf.recourse.cutting_plane import solve_by_cuts
 from rocerf.recourse.explainer_files import read_explainer, restore, write_explainer
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
-from rocerf.recourse.penalty import solve_by_penalty
 from rocerf.recourse.recheck import Recheck, recheck
 from rocerf.recourse.removal_budget import RemovalBudget, removal_budget
 from rocerf.recourse.result import Recourses, Settings, Status
 from rocerf.recourse.solution import Outcome, Progress, Solution
+from rocerf.recourse.solving import Solver, solver_for
 from rocerf.recourse.triage import Triage
 from rocerf.version import __version__
 
@@ -41,14 +42,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
-
-#: The promises known by name.
-PROMISES: dict[str, Callable[[LogisticModel, int, str, int], Promise]] = {
-    "retrained": lambda model, k, effort, seed: Retrained(model, k, effort=effort, seed=seed),
-    "certified": lambda model, k, _effort, _seed: Certified(model, k),
-    "first_order": lambda model, k, _effort, seed: FirstOrder(model, k, seed=seed),
-}
-SOLVERS = ("auto", "cutting_plane", "penalty")
 
 _STATUS_OF = {
     Outcome.FOUND: Status.ANSWERED,
@@ -63,12 +56,16 @@ class Rocerf:
 
     Parameters
     ----------
-    model : LogisticModel
+    model : LogisticModel, NeuralModel or EstimatorModel
     k : int or str
-        Deletions to withstand: a number, or a share of the training rows such as "0.5%" (rounded up).
-    promise : str or Promise
-        "retrained" (survives every deletion the adversary could find, truly retrained), "certified" (proven for all
-        deletions, where the proof closes), "first_order" (the paper's estimate), or a promise object.
+        Deletions to withstand: a number, or a share of the training rows such as "0.5%" (rounded up). Only for
+        "simulated" may it be left out: up to 5 % of the rows.
+    promise : str or promise object
+        For logistic models "retrained" (survives every deletion the adversary could find, truly retrained) and
+        "certified" (proven for all deletions, where the proof closes). For logistic models and networks "first_order"
+        (the paper's estimate). For whatever is not linear "local_linear" (the paper's stand-in for networks). For
+        every model "simulated" (accepted by nearly all models retrained after random deletions; options:
+        :class:`rocerf.promises.Simulated`).
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
@@ -76,8 +73,9 @@ class Rocerf:
         Norm of the change, each column in units of its training standard deviation.
     schema : FeatureSchema, optional
         What may change; without it, everything.
-    solver : "auto", "cutting_plane" or "penalty"
-        The cutting-plane method (global optimum, the default) or the paper's Algorithm 1.
+    solver : "auto", "cutting_plane", "sequential", "penalty" or "search"
+        By default the cutting-plane method where the promise is concave (global optimum), repeated linearisation
+        where it is smooth, a search where it only has values. "penalty" is the paper's Algorithm 1.
     effort : "quick", "normal" or "thorough"
         How hard the adversary of "retrained" looks.
     seed : int
@@ -96,10 +94,10 @@ class Rocerf:
 
     def __init__(
         self,
-        model: LogisticModel,
-        k: int | str,
+        model: Refittable,
+        k: int | str | None = None,
         *,
-        promise: str | Promise = "retrained",
+        promise: str | Promise | Simulated = "retrained",
         delta: float | Literal["calibrate"] = 0.0,
         cost: str = "l2",
         schema: FeatureSchema | None = None,
@@ -107,16 +105,18 @@ class Rocerf:
         effort: str = "normal",
         seed: int = 0,
     ) -> None:
-        if not isinstance(model, LogisticModel):
+        if not isinstance(model, Refittable):
             raise OptionError(
-                f"Expected a rocerf model, got {type(model).__name__}; "
-                "wrap a fitted scikit-learn model with LogisticModel.from_sklearn(fitted, train)."
+                f"Expected a rocerf model, got {type(model).__name__}; wrap a fitted scikit-learn model with "
+                "LogisticModel.from_sklearn(fitted, train) or EstimatorModel.from_sklearn(fitted, train), a "
+                "torch module "
+                "with NeuralModel.from_torch(module, train)."
             )
         self.model = model
-        self.k = number_of_deletions(k, len(model.train))
+        self.k = number_of_deletions(default_k(promise) if k is None else k, len(model.train))
         self.seed = checked_seed(seed)
         self.effort = checked_effort(effort)
-        self.promise = _promise(promise, model, self.k, effort, seed)
+        self.promise = promise_about(promise, model, self.k, effort, seed)
         self.cost = Cost.named(cost, np.asarray(model.train.spread))
         self.schema = schema
         if schema is not None:
@@ -126,18 +126,8 @@ class Rocerf:
                     "make one with FeatureSchema.from_frame or FeatureSchema.free."
                 )
             schema.check_columns(model.train.columns)
-        if solver not in SOLVERS:
-            raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {solver!r}.")
-        if solver == "penalty" and isinstance(self.promise, Learning):
-            raise OptionError(
-                f"Expected solver='cutting_plane' for the promise {self.promise.wording.name!r}, whose every reading "
-                "is a search: the penalty method would ask thousands of them."
-            )
-        if solver == "cutting_plane" and not self.promise.concave:
-            raise OptionError(
-                f"Expected solver='penalty' for the promise {self.promise.wording.name!r}, which has no cuts."
-            )
-        self.solver = solver if solver != "auto" else ("cutting_plane" if self.promise.concave else "penalty")
+        self.solver = solver_for(solver, self.promise)
+        self._solver = Solver(self.solver, model.train, self.seed)
         self._delta = _checked_delta(delta)
 
     @cached_property
@@ -146,7 +136,7 @@ class Rocerf:
         if self._delta == "calibrate":
             if self.promise.impossible() is not None:  # everybody is told so; there is nothing to calibrate
                 return 0.0
-            return calibrate_delta(self.model, self.promise, self.cost, self.schema, seed=self.seed)
+            return calibrate_delta(self.model, self.promise, self.cost, self.schema, self._solver, seed=self.seed)
         return self._delta
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
@@ -159,20 +149,33 @@ class Rocerf:
         matrix, index = people_matrix(X, train.columns, named=train.from_frame)
         triage = Triage.of(matrix, self.model, self.schema, self.promise)
         asking = triage.asking
-        solution = self._solve(matrix[asking], progress)
+        if len(asking):
+            self._prepare(progress)
+        solution = self._solver(self.promise, self._master(matrix[asking]), self.delta, progress)
         recourses = self._assemble(matrix, index if is_frame(X) else None, triage, asking, solution)
         if not (is_frame(X) and train.from_frame):
             return recourses
         order = [str(name) for name in X.columns if str(name) in train.columns]  # type: ignore[union-attr]
         return replace(recourses, frame_columns=tuple(order))
 
-    def _solve(self, X0: Array, progress: Progress | None) -> Solution:
-        master = Master(X0, self.cost, FeasibleSet.around(X0, self.schema))
-        if not len(X0):
-            return Solution.blank(*X0.shape)
-        if self.solver == "cutting_plane":
-            return solve_by_cuts(self.promise, master, self.delta, progress=progress)
-        return solve_by_penalty(self.promise, master, self.delta, progress=progress)
+    def _master(self, X0: Array) -> Master:
+        return Master(X0, self.cost, FeasibleSet.around(X0, self.schema))
+
+    def _prepare(self, progress: Progress | None) -> None:
+        """Simulate and choose the margin, once, for a promise that needs it."""
+        if isinstance(self.promise, SimulatedPromise) and self.promise.factor is None:
+            self.promise.simulate(progress)
+            self.promise.choose(lambda promise, X0: self._solver(promise, self._master(X0), self.delta).points)
+
+    def _held_out(self, points: Array) -> HeldOut | None:
+        """How the points found fare with models kept for checking, for a promise that has them."""
+        found = np.isfinite(points).all(axis=1)
+        if not isinstance(self.promise, SimulatedPromise) or not found.any():
+            return None
+        held_out = self.promise.check(points[found])
+        accepted = np.zeros(len(points), np.intp)
+        accepted[found] = held_out.accepted
+        return replace(held_out, accepted=accepted)
 
     def _assemble(
         self,
@@ -213,6 +216,7 @@ class Rocerf:
             worst_ids=tuple(worst),
             retrainings=retrainings,
             scores=scores,
+            held_out=self._held_out(points),
         )
 
     def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
@@ -227,6 +231,11 @@ class Rocerf:
         Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
         explainer's own certificate if it has one, else that of a single deletion on tables of moderate size.
         """
+        if not isinstance(self.model, LogisticModel):
+            raise UnsupportedModelError(
+                f"Expected a LogisticModel to look for the worst deletions in, got {type(self.model).__name__}, whose "
+                "retraining has no single outcome; use the promise 'simulated' and its held_out validity."
+            )
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
         proofs = [self.promise] if isinstance(self.promise, Certified) else None
@@ -247,9 +256,12 @@ class Rocerf:
         write_explainer(path, self.model, options, self.schema, self.promise)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Rocerf:
-        """Read what :meth:`save` wrote; nothing found or proven has to be found or proven again."""
-        model, options, schema, state = read_explainer(path)
+    def load(cls, path: str | PathLike[str], *, model: Refittable | None = None) -> Rocerf:
+        """Read what :meth:`save` wrote; nothing found or proven has to be found or proven again.
+
+        For a network that came from torch give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
+        """
+        model, options, schema, state = read_explainer(path, model)
         k = options.pop("k")
         explainer = cls(model, k, schema=schema, **options)
         restore(explainer.promise, state)
@@ -274,22 +286,6 @@ class Rocerf:
             searches=self.promise.searches,
             assumptions=(*self.model.assumptions(), *self.promise.assumptions),
         )
-
-
-def _promise(promise: str | Promise, model: LogisticModel, k: int, effort: str, seed: int) -> Promise:
-    if isinstance(promise, str) and promise in PROMISES:
-        return PROMISES[promise](model, k, effort, seed)
-    if isinstance(promise, str) or not hasattr(promise, "wording"):
-        raise OptionError(
-            f"Expected promise to be one of {', '.join(PROMISES)}, or a promise object, got {promise!r}; "
-            "the objects are in rocerf.promises."
-        )
-    if getattr(promise, "model", model) is not model:
-        raise OptionError("Expected a promise about this model, got one about another; make it with the same model.")
-    # The words told to people name k, so they must name the k that was kept.
-    if promise.k != k:
-        raise OptionError(f"Expected a promise about k={k} deletions, got one about {promise.k}; give both the same k.")
-    return promise
 
 
 def _checked_delta(delta: Any) -> float | Literal["calibrate"]:

@@ -1,12 +1,14 @@
 """An explainer on disk: a folder of plain arrays and JSON, no pickle.
 
 ``model.npz`` (the model with its training rows), ``explainer.json`` (the options) and, for promises that learn or
-prove, ``promise.npz`` (the pool of retrained models, or the certificate).
+prove, ``promise.npz`` (the pool of retrained models, the certificate, or the simulated models with the margin).
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,17 +19,25 @@ from numpy.typing import NDArray
 from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.certificate import Certificate
 from rocerf.errors import FileFormatError, OptionError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
+from rocerf.promises.simulated import Simulated, SimulatedPromise
 
 FILE_FORMAT = "rocerf-explainer/1"
+
+#: Kinds of models that explainers are saved with, and where they are defined.
+MODELS = {
+    "LogisticModel": "rocerf.models.logistic",
+    "NeuralModel": "rocerf.models.neural",
+    "EstimatorModel": "rocerf.models.estimator",
+}
 
 
 def write_explainer(
     path: str | PathLike[str],
-    model: LogisticModel,
+    model: Refittable,
     options: dict[str, Any],
     schema: FeatureSchema | None,
     promise: Promise,
@@ -40,14 +50,21 @@ def write_explainer(
     if state:
         with open(folder / "promise.npz", "wb") as file:
             np.savez_compressed(file, **state)
-    about = {"format": FILE_FORMAT, "options": options, "schema": None if schema is None else schema.to_dict()}
+    about = {
+        "format": FILE_FORMAT,
+        "model": type(model).__name__,
+        "options": options,
+        "simulated": asdict(promise.options) if isinstance(promise, SimulatedPromise) else None,
+        "schema": None if schema is None else schema.to_dict(),
+    }
     (folder / "explainer.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
 
 
 def read_explainer(
     path: str | PathLike[str],
-) -> tuple[LogisticModel, dict[str, Any], FeatureSchema | None, dict[str, NDArray[Any]]]:
-    """Model, options, schema and the promise's state from a folder."""
+    model: Refittable | None = None,
+) -> tuple[Refittable, dict[str, Any], FeatureSchema | None, dict[str, NDArray[Any]]]:
+    """Model, options, schema and the promise's state from a folder; the model may be given instead of read."""
     folder = Path(path)
     try:
         about = json.loads((folder / "explainer.json").read_text("utf-8"))
@@ -63,7 +80,19 @@ def read_explainer(
             f"({type(error).__name__}: {error}); save the explainer again with this version."
         ) from error
     schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])
-    return LogisticModel.load(folder / "model.npz"), about["options"], schema, state
+    options = about["options"]
+    if about.get("simulated"):
+        options["promise"] = Simulated(**about["simulated"])
+    if model is None:
+        model = _model_class(about.get("model", "LogisticModel")).load(folder / "model.npz")
+    return model, options, schema, state
+
+
+def _model_class(name: str) -> Any:
+    """The class that wrote the model; networks are imported only where there is one."""
+    if name not in MODELS:
+        raise FileFormatError(f"Expected a model of kind {', '.join(MODELS)}, got {name!r}; save the explainer again.")
+    return getattr(importlib.import_module(MODELS[name]), name)
 
 
 def _learned(promise: Promise) -> dict[str, Any]:
@@ -77,7 +106,9 @@ def _learned(promise: Promise) -> dict[str, Any]:
         }
     if isinstance(promise, Certified):
         return promise.certificate.to_arrays()
-    if promise.wording.name == "first_order":
+    if isinstance(promise, SimulatedPromise):
+        return promise.to_arrays()
+    if promise.wording.name in ("first_order", "local_linear"):
         return {}
     raise OptionError(
         f"Expected a promise about deletions made by rocerf to save, got {promise.wording.name!r}; "
@@ -91,5 +122,7 @@ def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
         promise.slack = float(state["slack"])
         rows = np.split(state["rows"], np.cumsum(state["sizes"])[:-1])
         promise.pool = Pool(state["thetas"], rows)
+    elif isinstance(promise, SimulatedPromise) and state:
+        promise.from_arrays(state)
     elif isinstance(promise, Certified) and state:
         promise.certificate = Certificate.from_arrays(state)

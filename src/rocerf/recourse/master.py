@@ -40,6 +40,10 @@ class Master:
     cost: Cost
     allowed: FeasibleSet
 
+    def of(self, people: NDArray[np.intp]) -> Master:
+        """The problem of these people alone."""
+        return Master(self.X0[people], self.cost, FeasibleSet(self.allowed.lower[people], self.allowed.upper[people]))
+
     def cheapest(
         self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float
     ) -> tuple[Array, Mask, Mask]:

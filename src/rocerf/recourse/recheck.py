@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import DataError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
 from rocerf.recourse.result import Recourses, finite_or_none
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ class Recheck:
         return json.dumps({**summary, "summary": str(self), "people": self.records()}, default=str)
 
 
-def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
+def recheck(model: Refittable, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
     """Retrain the model without these rows and see which recourses still hold.
 
     Examples
@@ -97,7 +97,7 @@ def recheck(model: LogisticModel, recourses: Recourses, deleted_ids: Iterable[An
     return Recheck(before, after, answered, len(rows), settings.k, settings.promise, recourses.names)
 
 
-def check_same_model(model: LogisticModel, recourses: Recourses) -> None:
+def check_same_model(model: Refittable, recourses: Recourses) -> None:
     """Refuse recourses that were made with other rows, other columns or another model."""
     settings = recourses.settings
     if settings.data_checksum != model.train.checksum:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import FileFormatError
+from rocerf.promises.held_out import HeldOut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,8 +133,9 @@ class Recourses:
     """A batch of answers: arrays over people, and a sequence of :class:`Recourse`.
 
     ``people`` and ``matrix`` have shape (P, d), ``costs``, ``margins`` and ``scores`` (P,); scores are those of the
-    points at the model as it was. Where nobody answered,
-    the point is missing (NaN) and ``statuses`` and ``reasons`` say why.
+    points at the model as it was. ``held_out`` says how the points fared with models retrained only to check them,
+    where the promise has such models. Where nobody answered, the point is missing (NaN) and ``statuses`` and
+    ``reasons`` say why.
     """
 
     people: Array
@@ -150,6 +152,7 @@ class Recourses:
     worst_ids: tuple[NDArray[Any] | None, ...] | None = None
     retrainings: NDArray[np.intp] | None = None
     scores: Array | None = None
+    held_out: HeldOut | None = None
     frame_columns: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
@@ -171,7 +174,7 @@ class Recourses:
             cost=float(self.costs[i]),
             margin=float(self.margins[i]),
             changes=self._changes(i),
-            promise=self.settings.sentence if self.statuses[i] is Status.ANSWERED else "nothing is promised",
+            promise=self._sentence(i),
             certified=self._is_certified(i),
             certificate=self._certificate(i),
             retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
@@ -201,6 +204,12 @@ class Recourses:
     def certified(self) -> NDArray[np.bool_]:
         """Mask of the people whose point is proven to survive every covered deletion, shape (P,)."""
         return self.answered & (self.settings.promise == "certified")
+
+    def _sentence(self, i: int) -> str:
+        if self.statuses[i] is not Status.ANSWERED:
+            return "nothing is promised"
+        own = "" if self.held_out is None else f"; {self.held_out.sentence_of(i)}"
+        return self.settings.sentence + own
 
     def _is_certified(self, i: int) -> bool:
         return self.statuses[i] is Status.ANSWERED and self.settings.promise == "certified"
@@ -263,6 +272,7 @@ class Recourses:
             "units": self.units,
             "index": None if self.index is None else self.index.tolist(),
             "frame_columns": self.frame_columns,
+            "held_out": None if self.held_out is None else self.held_out.to_dict(),
         }
         # One line a person: short enough to ship, and still readable in a diff.
         people = ",\n  ".join(json.dumps(self._record(i, training_rows), allow_nan=False) for i in range(len(self)))
@@ -328,6 +338,7 @@ class Recourses:
             worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
             retrainings=np.array([p["retrainings"] for p in people], dtype=np.intp),
             scores=_array([p["score"] for p in people]),
+            held_out=HeldOut.from_dict(document["held_out"]) if document.get("held_out") else None,
             frame_columns=None if document["frame_columns"] is None else tuple(document["frame_columns"]),
         )
 

@@ -46,6 +46,12 @@ class Solution:
         """Take back the points of these people."""
         self.points[people], self.values[people] = np.nan, np.nan
 
+    def take(self, person: int, alone: Solution) -> None:
+        """Take over the solution of one person solved alone."""
+        self.points[person], self.values[person] = alone.points[0], alone.values[0]
+        self.outcomes[person], self.worst_ids[person] = alone.outcomes[0], alone.worst_ids[0]
+        self.rounds[person], self.retrainings[person] = alone.rounds[0], alone.retrainings[0]
+
     @classmethod
     def blank(cls, people: int, d: int) -> Solution:
         """Nobody found yet; solvers fill the arrays in."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.schema import FeatureSchema
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
 from rocerf.promises.promise import Promise
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.result import Status
@@ -25,7 +25,7 @@ class Triage:
     asking: NDArray[np.intp]
 
     @classmethod
-    def of(cls, matrix: Array, model: LogisticModel, schema: FeatureSchema | None, promise: Promise) -> Triage:
+    def of(cls, matrix: Array, model: Refittable, schema: FeatureSchema | None, promise: Promise) -> Triage:
         """Sort people (P, d) into those the solver must see and those answered by a reason."""
         finite = np.asarray(np.isfinite(matrix).all(axis=1))
         safe = np.where(finite[:, None], matrix, 0.0)

@@ -1,0 +1,150 @@
+"""The paper's network, alone and stacked.
+
+``d -> width -> ... -> width -> 1`` with the centred softplus ``softplus(z) - ln 2`` after every layer but the last. The
+paper's text speaks of three hidden layers, its code has two: the number is an option.
+
+A *stack* is M networks of one shape with their parameters side by side: one tensor for each parameter of the
+module, in the module's order, with a leading axis of M. One batched product then works for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.errors import FileFormatError, MissingExtraError, OptionError
+
+try:
+    import torch
+    from torch.nn import functional
+except ImportError as error:  # the core works without torch; whoever imports this file wants networks
+    raise MissingExtraError("torch", "nn", "A neural network") from error
+
+#: Tensors of torch; the package is typed without it, so that it can be checked where torch is missing.
+Tensor = Any
+
+LN2 = math.log(2.0)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Sizes of a network: inputs, units in each hidden layer, number of hidden layers.
+
+    >>> Architecture.of(7).layers
+    ((7, 14), (14, 14), (14, 1))
+    >>> Architecture.of(7).parameters
+    337
+    """
+
+    inputs: int
+    width: int
+    hidden_layers: int
+
+    @classmethod
+    def of(cls, inputs: int, *, width: int | None = None, hidden_layers: int = 2) -> Architecture:
+        """The paper's: hidden layers twice as wide as the input."""
+        return cls(inputs, 2 * inputs if width is None else width, hidden_layers)
+
+    @property
+    def layers(self) -> tuple[tuple[int, int], ...]:
+        """(inputs, outputs) of each linear layer."""
+        sizes = [self.inputs, *[self.width] * self.hidden_layers, 1]
+        return tuple(pairwise(sizes))
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters p."""
+        return sum((inputs + 1) * outputs for inputs, outputs in self.layers)
+
+    def module(self) -> Mlp:
+        """A network of this shape, in float64; its values are whatever torch puts there."""
+        module: Mlp = Mlp(self).double()
+        return module
+
+    def initial(self, seeds: Sequence[int]) -> list[NDArray[np.float64]]:
+        """A stack of M fresh networks, one for each seed: torch's usual ``U(-1, 1) / sqrt(inputs)``.
+
+        Drawn by NumPy from each seed alone, so that a network does not depend on its neighbours or on the device.
+        """
+        drawn: list[list[NDArray[np.float64]]] = [[] for _ in range(2 * len(self.layers))]
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            for place, (inputs, outputs) in enumerate(self.layers):
+                bound = 1.0 / math.sqrt(inputs)
+                drawn[2 * place].append(rng.uniform(-bound, bound, (outputs, inputs)))
+                drawn[2 * place + 1].append(rng.uniform(-bound, bound, outputs))
+        return [np.stack(parameter) for parameter in drawn]
+
+
+class Mlp(torch.nn.Module):  # type: ignore[misc]
+    """The network as a torch module: (m, d) to logits (m,)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(*sizes) for sizes in architecture.layers)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Logits of rows (m, d)."""
+        for layer in self.layers[:-1]:
+            rows = functional.softplus(layer(rows)) - LN2
+        return self.layers[-1](rows).squeeze(-1)
+
+
+def stacked_forward(stack: Sequence[Tensor], rows: Tensor) -> Tensor:
+    """Logits (M, m) of a stack of networks, each at its own rows (M, m, d)."""
+    last = len(stack) - 2
+    for place in range(0, len(stack), 2):
+        rows = torch.baddbmm(stack[place + 1][:, None, :], rows, stack[place].transpose(1, 2))
+        if place < last:
+            rows = functional.softplus(rows) - LN2
+    return rows.squeeze(-1)
+
+
+def state_names(module: Tensor) -> list[str]:
+    """Names of parameters, then of buffers: what makes two modules of one shape different."""
+    return [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
+
+
+def state_arrays(module: Tensor) -> list[NDArray[np.float64]]:
+    """Values of parameters and buffers in that order; floating ones as float64."""
+    tensors = [tensor.detach().cpu() for _, tensor in (*module.named_parameters(), *module.named_buffers())]
+    return [(tensor.double() if tensor.is_floating_point() else tensor).numpy().copy() for tensor in tensors]
+
+
+def tensor(values: NDArray[Any], device: str) -> Tensor:
+    """The values on the device, in their own precision."""
+    return torch.as_tensor(values, device=device)
+
+
+def array(values: Tensor) -> NDArray[np.float64]:
+    """The values as float64 on this side."""
+    return np.asarray(values.detach().cpu().double().numpy())
+
+
+def with_state(module: Tensor, values: Sequence[NDArray[np.float64]]) -> Tensor:
+    """The module with this state put in."""
+    names = state_names(module)
+    state = {name: torch.as_tensor(value) for name, value in zip(names, values, strict=False)}
+    shapes = [tuple(value.shape) for value in values]
+    if [tuple(module.state_dict()[name].shape) for name in names] != shapes:
+        raise FileFormatError(
+            f"Expected a module whose parameters and buffers have the shapes {shapes}, got another; "
+            "build it as it was when the model was saved."
+        )
+    module.load_state_dict(state, strict=False)
+    return module
+
+
+def checked_device(device: str) -> str:
+    """The device, if torch can use it here."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise OptionError(f"Expected a device that torch can use here, got {device!r} ({error}); use 'cpu'.") from error
+    return device

@@ -1,0 +1,86 @@
+"""A neural model on disk: plain arrays and JSON in one ``.npz`` file, no pickle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.data.training_set_file import pack, unpack
+from rocerf.errors import FileFormatError
+from rocerf.models.design import Design
+from rocerf.models.network import Architecture, state_arrays
+from rocerf.models.network_retraining import OwnTraining
+from rocerf.models.network_training import Training
+
+if TYPE_CHECKING:
+    from rocerf.models.neural import NeuralModel
+
+FILE_FORMAT = "rocerf-neural-model/1"
+
+
+@dataclass(frozen=True, eq=False)
+class SavedNetwork:
+    """What a file holds; ``own`` is None for a network that came from torch."""
+
+    train: TrainingSet
+    state: list[NDArray[np.float64]]
+    design: Design
+    own: OwnTraining | None
+    seed: int
+    threshold: float
+    damping: float | Literal["auto"]
+    device: str
+
+
+def write(
+    path: str | PathLike[str], model: NeuralModel, own: OwnTraining | None, damping: float | Literal["auto"]
+) -> None:
+    """Write the model."""
+    about, arrays = pack(model.train)
+    about |= {
+        "format": FILE_FORMAT,
+        "threshold": model.threshold,
+        "damping": damping,
+        "seed": model.seed,
+        "device": model.device,
+        "architecture": None if own is None else asdict(own.architecture),
+        "training": None if own is None else asdict(own.training),
+    }
+    arrays |= {"centre": model.design.centre, "scale": model.design.scale}
+    arrays |= {f"state_{place}": values for place, values in enumerate(state_arrays(model.module))}
+    with open(path, "wb") as file:
+        np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
+
+
+def read(path: str | PathLike[str]) -> SavedNetwork:
+    """Read what :func:`write` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays["about"]))
+        if about["format"] != FILE_FORMAT:
+            raise KeyError(about["format"])
+        shape, training = about["architecture"], about["training"]
+        return SavedNetwork(
+            train=unpack(about, arrays),
+            state=[arrays[f"state_{place}"] for place in range(sum(name.startswith("state_") for name in arrays))],
+            design=Design(arrays["centre"], arrays["scale"], False),
+            own=None if shape is None else OwnTraining(Architecture(**shape), Training(**training)),
+            seed=about["seed"],
+            threshold=about["threshold"],
+            damping=about["damping"],
+            device=about["device"],
+        )
+    except (ValueError, KeyError, OSError, EOFError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise FileFormatError(
+            f"Expected a file written by NeuralModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
+            "save the model again with this version."
+        ) from error

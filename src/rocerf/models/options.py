@@ -1,0 +1,40 @@
+"""Checks of options that several models share; each says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rocerf.data.columns import is_number
+from rocerf.errors import OptionError
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed, if it is one that NumPy takes."""
+    if not is_number(seed, whole=True) or seed < 0:
+        raise OptionError(f"Expected seed to be a whole number >= 0, got {seed!r}; use for example seed=0.")
+    return int(seed)
+
+
+def checked_threshold(threshold: Any) -> float:
+    """A probability from which a person is accepted."""
+    if not (is_number(threshold) and 0 < threshold < 1):
+        raise OptionError(
+            f"Expected a threshold strictly between 0 and 1 (a probability), got {threshold!r}; "
+            "use for example threshold=0.5."
+        )
+    return float(threshold)
+
+
+def positive(value: Any, name: str, *, zero: bool = False) -> float:
+    """A finite number above 0 (or 0, where that is allowed)."""
+    if not is_number(value) or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise OptionError(f"Expected {name} to be a number {'>= 0' if zero else '> 0'}, got {value!r}; correct it.")
+    return float(value)
+
+
+def positive_whole(value: Any, name: str) -> int:
+    """A whole number of at least 1."""
+    if not is_number(value, whole=True) or value < 1:
+        raise OptionError(f"Expected {name} to be a whole number >= 1, got {value!r}; correct it.")
+    return int(value)

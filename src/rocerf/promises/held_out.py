@@ -1,0 +1,88 @@
+"""How points fared with retrained models that had no part in choosing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> float:
+    """One-sided lower bound of a probability after so many successes in independent trials.
+
+    >>> round(clopper_pearson(100, 100), 4)
+    0.9705
+    >>> clopper_pearson(0, 10)
+    0.0
+    """
+    from scipy.stats import beta
+
+    return 0.0 if successes == 0 else float(beta.ppf(1.0 - confidence, successes, trials - successes + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """How P points fared with models retrained for this purpose only.
+
+    ``accepted`` (P,) counts the models that accept each point, of ``retrainings``; ``by_model`` (M,) is the share of
+    points each model accepts; ``drawn`` counts the models that accept the one person drawn for them.
+    """
+
+    accepted: NDArray[np.intp]
+    by_model: Array
+    drawn: int
+    confidence: float
+
+    @property
+    def retrainings(self) -> int:
+        """Number of models M."""
+        return len(self.by_model)
+
+    @property
+    def validity(self) -> float:
+        """Share of (point, model) pairs that are accepted."""
+        return float(self.by_model.mean())
+
+    @property
+    def lower_bound(self) -> float:
+        """Lower confidence bound of the validity over all people."""
+        return clopper_pearson(self.drawn, self.retrainings, self.confidence)
+
+    def bound_of(self, place: int) -> float:
+        """Lower confidence bound of the share of retrained models that accept this point."""
+        return clopper_pearson(int(self.accepted[place]), self.retrainings, self.confidence)
+
+    def sentence_of(self, place: int) -> str:
+        """What may be said about one point."""
+        return (
+            f"accepted by {int(self.accepted[place])} of {self.retrainings} models retrained to check it, so by "
+            "at least "
+            f"{self.bound_of(place):.1%} of such models with {self.confidence:.0%} confidence"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON."""
+        return {
+            "accepted": self.accepted.tolist(),
+            "by_model": self.by_model.tolist(),
+            "drawn": self.drawn,
+            "confidence": self.confidence,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> HeldOut:
+        """Read what :meth:`to_dict` wrote."""
+        accepted, by_model = np.array(document["accepted"], np.intp), np.array(document["by_model"], np.float64)
+        return cls(accepted, by_model, int(document["drawn"]), float(document["confidence"]))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.validity:.2%} accepted over {len(self.accepted)} points and {self.retrainings} retrained "
+            "models never "
+            f"used to choose them (at least {self.lower_bound:.1%} with {self.confidence:.0%} confidence)"
+        )

@@ -1,0 +1,53 @@
+"""The paper's promise for networks: first order on a linear stand-in fitted around each person."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.models.local_linear import LocalLinearModel
+from rocerf.models.model import Refittable
+from rocerf.promises.first_order import FirstOrder
+from rocerf.promises.promise import Reading, Wording, vanishing_class
+
+Array = NDArray[np.float64]
+
+
+class LocalLinear:
+    """First order at most k deletions, on a local linear model of the network; another one for each person.
+
+    It says nothing about the network itself beyond being close to it near x0, and the change it asks for is often far.
+    """
+
+    wording = Wording(
+        "local_linear",
+        "meets the paper's first-order constraint, with margin {delta:g}, for every deletion of at most {k} training "
+        "{rows} on a linear model fitted around the person; this is an estimate about a stand-in for the network, "
+        "not a proof",
+    )
+    concave = True
+    smooth = True
+    searches: tuple[str, ...] = ()
+    assumptions = (
+        "where the network itself refuses the point found on the stand-in, the point is moved on along the line",
+    )
+
+    def __init__(self, model: Refittable, k: int, *, seed: int = 0) -> None:
+        self.model, self.k, self._seed = model, k, seed
+
+    def for_person(self, x0: Array) -> FirstOrder | None:
+        """The promise for one person (d,); None where no stand-in could be fitted."""
+        local = LocalLinearModel.around(self.model, x0, seed=self._seed)
+        return None if local is None else FirstOrder(local, self.k, seed=self._seed)
+
+    def known_cuts(self) -> tuple[Array, Array]:
+        """None that hold for everybody."""
+        raise NotImplementedError("the promise 'local_linear' is another one for each person")
+
+    def read(self, X: Array, target: float = -np.inf) -> Reading:
+        """It cannot be read without knowing for whom."""
+        raise NotImplementedError("the promise 'local_linear' is another one for each person")
+
+    def impossible(self) -> str | None:
+        """If k deletions can remove a whole class."""
+        return vanishing_class(self.model, self.k)

@@ -1,0 +1,134 @@
+"""Which solver goes with which promise, and the one call that runs it.
+
+A promise with cuts goes to the cutting-plane method; a smooth one to repeated linearisation or the paper's penalty
+method; one that only says its value to a search. A promise that is another one for each person is solved person by
+person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import OptionError
+from rocerf.models.model import Refittable
+from rocerf.promises.plain import Plain
+from rocerf.promises.promise import Learning, Promise
+from rocerf.recourse.cutting_plane import solve_by_cuts
+from rocerf.recourse.master import Master
+from rocerf.recourse.penalty import solve_by_penalty
+from rocerf.recourse.search import solve_by_search
+from rocerf.recourse.sequential import solve_by_linearisation
+from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
+
+Array = NDArray[np.float64]
+
+SOLVERS = ("auto", "cutting_plane", "sequential", "penalty", "search")
+
+#: How far a point found on a stand-in may be moved on along its line, and in which steps.
+FARTHEST, FARTHER = 10.0, 1.05
+
+
+@runtime_checkable
+class PerPerson(Protocol):
+    """What a promise adds that is another one for each person."""
+
+    @property
+    def model(self) -> Refittable:
+        """The model that people are judged by."""
+        ...
+
+    def for_person(self, x0: Array) -> Promise | None:
+        """The promise for one person (d,), if there is one."""
+        ...
+
+
+def solver_for(name: str, promise: Promise) -> str:
+    """The solver to use: the named one if it can solve under this promise, for "auto" the best that can."""
+    if name not in SOLVERS:
+        raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {name!r}.")
+    best = "cutting_plane" if promise.concave else "sequential" if promise.smooth else "search"
+    if name == "auto":
+        return best
+    possible = name == "search" or (promise.concave if name == "cutting_plane" else promise.smooth)
+    searching = isinstance(promise, Learning) and name != "cutting_plane"
+    if not possible or searching or (isinstance(promise, PerPerson) and name != "cutting_plane"):
+        reason = (
+            "whose every reading is a search, and this solver would ask thousands of them"
+            if searching
+            else "which has no cuts"
+            if promise.smooth
+            else "which has no slopes"
+        )
+        raise OptionError(
+            f"Expected solver={best!r} for the promise {promise.wording.name!r}, {reason}, got {name!r}; leave it "
+            "to 'auto'."
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A named solver with what it may need besides the problem: the training rows to search near, and a seed."""
+
+    name: str
+    train: TrainingSet
+    seed: int = 0
+
+    def __call__(self, promise: Promise, master: Master, delta: float, progress: Progress | None = None) -> Solution:
+        """The cheapest points found with ``promise >= delta``."""
+        if not len(master.X0):
+            return Solution.blank(*master.X0.shape)
+        if isinstance(promise, PerPerson):
+            return _person_by_person(promise, master, delta, progress)
+        if self.name == "cutting_plane":
+            return solve_by_cuts(promise, master, delta, progress=progress)
+        if self.name == "penalty":
+            return solve_by_penalty(promise, master, delta, progress=progress)
+        if self.name == "sequential":
+            return solve_by_linearisation(promise, master, delta, progress=progress)
+        X = self.train.X
+        return solve_by_search(
+            promise,
+            master,
+            delta,
+            lower=X.min(axis=0),
+            upper=X.max(axis=0),
+            anchors=X,
+            seed=self.seed,
+            progress=progress,
+        )
+
+
+def _person_by_person(promise: PerPerson, master: Master, delta: float, progress: Progress | None) -> Solution:
+    solution = Solution.blank(*master.X0.shape)
+    for person in range(len(master.X0)):
+        own = promise.for_person(master.X0[person])
+        if own is not None:
+            alone = master.of(np.array([person]))
+            found = solve_by_cuts(own, alone, delta)
+            solution.take(person, _accepted_by_the_model(promise.model, own, alone, found, delta))
+        if progress is not None:
+            progress(person + 1, len(master.X0))
+    return solution
+
+
+def _accepted_by_the_model(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
+    """One person's solution, moved on along its line until the model itself accepts it too; given up if none does."""
+    if found.outcomes[0] is not Outcome.FOUND:
+        return found
+    shares = np.exp(np.arange(0.0, np.log(FARTHEST), np.log(FARTHER)))[:, None]
+    line = alone.allowed.clip(alone.X0 + shares * (found.points - alone.X0))
+    good = Plain(model).read(line).values >= delta + GUARD / 2
+    good &= np.array([own.read(point[None]).values[0] >= delta for point in line]) if good.any() else False
+    if not good.any():
+        found.forget(np.array([0]))
+        found.outcomes[0] = Outcome.GAVE_UP
+        return found
+    first = int(np.argmax(good))
+    found.points[0], found.values[0] = line[first], own.read(line[[first]]).values[0]
+    return found
