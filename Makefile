@@ -8,10 +8,11 @@ COMPAS := $(wildcard ../shared/data/openxai)
 FIND_COMPAS := $(if $(COMPAS),ROCERF_COMPAS=$(COMPAS))
 # CERTIFICATE=--quick leaves out the proofs that take minutes.
 CERTIFICATE ?=
+DEVICE ?= cpu
 # Workers of ours and threads of BLAS on the same cores slow each other down many times over.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test quick lint format bench validity clean
+.PHONY: help demo test quick lint format bench validity networks clean
 
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
@@ -19,6 +20,7 @@ help:
 	@echo "make quick     the fast tests only (under two minutes)"
 	@echo "make lint      ruff, mypy --strict, import contract"
 	@echo "make bench     benchmarks (ratios measured in one run; half an hour, CERTIFICATE=--quick: 6 minutes)"
+	@echo "make networks  the same for neural networks, with every method (DEVICE=cuda on a GPU)"
 	@echo "make validity  the paper's validity and cost figures on the real tables"
 
 $(VENV)/core.stamp: pyproject.toml constraints.txt
@@ -56,6 +58,10 @@ bench: $(VENV)/core.stamp
 
 validity: $(VENV)/core.stamp
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.validity
+
+networks: $(VENV)/dev.stamp
+	$(FIND_COMPAS) $(BIN)/python -m benchmarks.networks --device $(DEVICE)
+	$(BIN)/python -m benchmarks.german_puzzle --device $(DEVICE)
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

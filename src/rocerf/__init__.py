@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from rocerf.data.training_set import TrainingSet as TrainingSet
     from rocerf.deletion.adversary import Adversary as Adversary
     from rocerf.errors import RocerfError as RocerfError
+    from rocerf.models.estimator import EstimatorModel as EstimatorModel
     from rocerf.models.logistic import LogisticModel as LogisticModel
+    from rocerf.models.neural import NeuralModel as NeuralModel
     from rocerf.recourse.explainer import Rocerf as Rocerf
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
@@ -42,9 +44,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "Adversary": "rocerf.deletion.adversary",
     "Dataset": "rocerf.data.datasets",
+    "EstimatorModel": "rocerf.models.estimator",
     "Feature": "rocerf.data.schema",
     "FeatureSchema": "rocerf.data.schema",
     "LogisticModel": "rocerf.models.logistic",
+    "NeuralModel": "rocerf.models.neural",
     "Recourse": "rocerf.recourse.result",
     "Recourses": "rocerf.recourse.result",
     "Rocerf": "rocerf.recourse.explainer",

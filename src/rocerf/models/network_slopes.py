@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,7 @@ class NetworkSlopes:
 
         One Jacobian-vector product in the direction of the shift gives the value; its gradient in x is the slope.
         """
+        _forward_mode_ready()
         parameters = self.parameters
         sizes = [values.numel() for values in parameters.values()]
         moved = [
@@ -62,6 +65,14 @@ class NetworkSlopes:
             return values, slopes
 
         return read
+
+
+@cache
+def _forward_mode_ready() -> None:
+    """Use forward mode once: torch 2.13 warns about itself (torch.jit.script) when that is first loaded."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        jvp(torch.sin, (torch.zeros(1),), (torch.ones(1),))
 
 
 def refuse_strange_module(module: Any, train: TrainingSet, device: str) -> None:
