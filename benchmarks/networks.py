@@ -1,4 +1,4 @@
-"""Networks: cost and validity of every method when the network is really retrained, from a new start, without some rows.
+"""Cost and validity of every method when a network is really retrained, from a new start, without some rows.
 
 Setting: the paper's network (d-2d-2d-1, centred softplus, SGD 0.01, batches of 32, 100 epochs), up to 500 denied test
 people, first_order and local_linear with k = 0.5 % of the rows, `simulated` with validity 0.99 and deletions up to 5 %.
@@ -104,7 +104,7 @@ def main() -> int:
             continue
         head = "".join(f"{f:>9.1%}" for f in FRACTIONS)
         row = measured[name]
-        print(f"{name}: {row['denied']} denied, {row['networks_evaluation']} networks in {row['seconds_evaluation']:.0f} s")
+        print(f"{name}: {row['denied']} denied; validity by {row['networks_evaluation']} networks")
         print(f"  {'method':28}{'answered':>9}{'L2':>8}{'L1':>8}{'s/person':>10}{head}")
         for method, figures in row["methods"].items():
             shares = "".join(f"{mean:>9.2%}" for mean, _ in figures["validity"].values())
@@ -117,7 +117,7 @@ def main() -> int:
 def _device(name: str) -> str:
     import torch
 
-    return torch.cuda.get_device_name() if name == "cuda" else "cpu"
+    return str(torch.cuda.get_device_name()) if name == "cuda" else "cpu"
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class NetworkSlopes:
         return torch.cat([slopes[name].reshape(len(rows), -1) for name in parameters], dim=1)
 
     def along(self, shifts: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
-        """For shifts (P, p) of the parameters: the map from rows (P, d) to ``logit + gradient'shift`` and its slope in x.
+        """For shifts (P, p) of the parameters: the map from rows (P, d) to ``logit + gradient'shift`` and its slopes.
 
         One Jacobian-vector product in the direction of the shift gives the value; its gradient in x is the slope.
         """

@@ -380,6 +380,24 @@ class NeuralModel:
             device=self.device,
         )
 
+    @property
+    def retrainer(self) -> Retrainer:
+        """How this model is trained again."""
+        return self._retrainer
+
+    def with_retrainer(self, retrainer: Retrainer) -> NeuralModel:
+        """The same network, trained again in another way from now on (other settings, say)."""
+        return NeuralModel(
+            self.train,
+            copy.deepcopy(self._module),
+            self._design,
+            retrainer,
+            seed=self.seed,
+            threshold=self.threshold,
+            damping=self._damping,
+            device=self.device,
+        )
+
     def refitted(
         self,
         deletions: Sequence[NDArray[Any]],
