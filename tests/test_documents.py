@@ -54,7 +54,15 @@ def test_measured_tables_are_those_of_the_recorded_runs() -> None:
 def test_every_recorded_run_kept_its_limits() -> None:
     """What the records say, held against what is claimed of them."""
     results = {path.stem: json.loads(path.read_text("utf-8")) for path in (ROOT / "docs" / "results").glob("*.json")}
-    assert set(results) == {"validity", "retrained", "first_order", "certificate"}
+    networks = {
+        "networks",
+        "network_speed_cuda",
+        "network_speed_cpu",
+        "curvature_cuda",
+        "curvature_cpu",
+        "german_puzzle",
+    }
+    assert set(results) == {"validity", "retrained", "first_order", "certificate", *networks}
     for name, row in results["retrained"]["measured"]["survival"].items():
         assert row["retrained"]["survive"] >= 0.995 * row["retrained"]["answered"]
         assert row["first_order"]["survive"] == row["plain"]["survive"] == 0
@@ -71,3 +79,19 @@ def test_links_between_documents_lead_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_recorded_networks_kept_their_limits() -> None:
+    """Validity and cost of `simulated` on networks, and what deletion does to German's, as claimed in docs/networks.md."""
+    results = {path.stem: json.loads(path.read_text("utf-8")) for path in (ROOT / "docs" / "results").glob("*.json")}
+    networks = results["networks"]["measured"]
+    for name, most in (("compas", 1.10), ("adult", 1.25)):
+        row = networks[name]["methods"]["simulated"]
+        assert row["answered"] == networks[name]["people"]
+        assert row["l2"] <= most
+        assert min(share for share, _ in row["validity"].values()) >= 0.99
+        assert networks[name]["methods"]["scfe"]["validity"]["0.005"][0] < 0.7
+    puzzle = results["german_puzzle"]["measured"]["german, shuffled"]
+    by_deletion = [figures["validity"] for figures in puzzle["by_deletion"].values()]
+    assert max(by_deletion) - min(by_deletion) < 0.05
+    assert puzzle["by_epochs"]["10"]["accept_everybody"] == 1.0

@@ -49,6 +49,7 @@ class SolverName(StrEnum):
 
     AUTO = "auto"
     CUTTING_PLANE = "cutting_plane"
+    SEQUENTIAL = "sequential"
     PENALTY = "penalty"
 
 
@@ -66,6 +67,7 @@ class PromiseName(StrEnum):
     RETRAINED = "retrained"
     CERTIFIED = "certified"
     FIRST_ORDER = "first_order"
+    SIMULATED = "simulated"
     PLAIN = "plain"
 
 
@@ -336,6 +338,8 @@ def _explain(
 
 def _print_summary(recourses: Recourses, out: Path | None) -> None:
     screen = console()
+    if recourses.held_out is not None:
+        screen.print(str(recourses.held_out))
     settings = recourses.settings
     table = new_table(
         f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
