@@ -338,8 +338,6 @@ def _explain(
 
 def _print_summary(recourses: Recourses, out: Path | None) -> None:
     screen = console()
-    if recourses.held_out is not None:
-        screen.print(str(recourses.held_out))
     settings = recourses.settings
     table = new_table(
         f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
@@ -353,6 +351,8 @@ def _print_summary(recourses: Recourses, out: Path | None) -> None:
     if recourses.answered.any():
         screen.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
         screen.print(f"Promise: {settings.sentence}.", soft_wrap=True)
+    if recourses.held_out is not None:
+        screen.print(f"Checked: {recourses.held_out}.", soft_wrap=True)
     if settings.relaxed:
         names = ", ".join(settings.relaxed[:5]) + (", ..." if len(settings.relaxed) > 5 else "")
         screen.print(f"Treated as numbers between 0 and 1: {names}; hold them with --immutable.", soft_wrap=True)

@@ -2,7 +2,8 @@
 
 For a logistic model the optimum of Wachter's objective is the projection on the decision boundary, found here exactly
 by the same master problem as everything else. For a network the boundary is followed by linearising it again and
-again (``solver="penalty"``: by a penalty method as Wachter's), and for a model without slopes by a search.
+again (``solver="penalty"``: by a penalty method as Wachter's), and for a model without slopes by a search. The
+authors' own search is the preset ``authors`` (:mod:`rocerf.baselines.wachter`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from rocerf.baselines.answers import Preset, answer, checked_preset
+from rocerf.baselines.wachter import WachterOptions, search
 from rocerf.data.schema import FeatureSchema
-from rocerf.models.model import Refittable
+from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.models.model import Refittable, Smooth
+from rocerf.models.options import positive_whole
 from rocerf.promises.plain import Plain
 from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourses
@@ -25,6 +30,24 @@ if TYPE_CHECKING:
 
 class Scfe:
     """Nearest accepted point for each person; same ``explain`` as :class:`rocerf.Rocerf`.
+
+    Parameters
+    ----------
+    model : LogisticModel, NeuralModel or EstimatorModel
+    preset : "corrected" or "authors"
+        By default the nearest accepted point: exactly for linear models, to first-order conditions for smooth ones.
+        "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5),
+        for any smooth model; its points lie 10 to 40 % farther away.
+    cost : "l2" or "l1"
+        Norm of the change, each column in units of its training standard deviation.
+    schema : FeatureSchema, optional
+        What may change; without it, everything. The authors' search is kept inside by clipping every step.
+    solver : str
+        As for :class:`rocerf.Rocerf`; only with the preset "corrected".
+    max_steps : int
+        Most steps of the authors' search for one person.
+    seed : int
+        For the search in models without slopes.
 
     Examples
     --------
@@ -39,14 +62,37 @@ class Scfe:
         self,
         model: Refittable,
         *,
+        preset: Preset = "corrected",
         cost: str = "l2",
         schema: FeatureSchema | None = None,
         solver: str = "auto",
+        max_steps: int = WachterOptions.steps,
         seed: int = 0,
     ) -> None:
+        self.preset = checked_preset(preset)
         self._explainer = Rocerf(model, 0, promise=Plain(model), cost=cost, schema=schema, solver=solver, seed=seed)
+        self._options = WachterOptions(steps=positive_whole(max_steps, "max_steps"))
+        if self.preset == "authors" and solver != "auto":
+            raise OptionError(
+                f"Expected solver='auto' with preset='authors', which has its own search, got {solver!r}; drop one."
+            )
+        if self.preset == "authors" and not isinstance(model, Smooth):
+            raise UnsupportedModelError(
+                f"Expected a model whose score has slopes for Wachter's search, got {type(model).__name__}; "
+                "use preset='corrected'."
+            )
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """The plain counterfactual of each person of X, shape (P, d), in their order."""
+        if self.preset == "authors":
+            model = self._explainer.model
+            return answer(
+                self._explainer,
+                lambda master, tell: search(model, master, self._options, tell),
+                X,
+                method="scfe",
+                solver="authors",
+                progress=progress,
+            )
         recourses = self._explainer.explain(X, progress=progress)
         return replace(recourses, settings=replace(recourses.settings, method="scfe"))

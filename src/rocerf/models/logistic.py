@@ -16,14 +16,14 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, plain_label, unpack
-from rocerf.errors import DataError, FileFormatError, NotConvergedError, OptionError
+from rocerf.errors import FileFormatError, NotConvergedError, OptionError
 from rocerf.models.class_weight import row_weights
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
 from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
 from rocerf.models.model import Progress, Retraining, ValueAndSlope
-from rocerf.models.options import checked_threshold
+from rocerf.models.options import checked_threshold, refuse_bare_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ class LogisticModel:
         threshold : float in (0, 1)
             Probability of the favourable label from which a person is accepted.
         """
-        _refuse_bare_rows(train)
+        refuse_bare_rows(train)
         if C is not None and gamma is not None:
             raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
         penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
@@ -151,7 +151,7 @@ class LogisticModel:
         """
         from rocerf.models.sklearn_reader import read_logistic_regression, refuse_far_from_optimum
 
-        _refuse_bare_rows(train)
+        refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
@@ -396,10 +396,3 @@ class LogisticModel:
         model._deployed_theta = arrays.get("deployed_theta")
         model.polish = None if about["polish"] is None else Polish(**about["polish"])
         return model
-
-
-def _refuse_bare_rows(train: Any) -> None:
-    if not isinstance(train, TrainingSet):
-        raise DataError(
-            f"Expected a TrainingSet, got {type(train).__name__}; put rows and labels in one: TrainingSet(X, y)."
-        )

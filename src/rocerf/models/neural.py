@@ -34,7 +34,7 @@ from rocerf.models.network_ensemble import NetworkEnsemble
 from rocerf.models.network_retraining import OwnTraining, Refit, Retrainer, UsersTraining
 from rocerf.models.network_slopes import NetworkSlopes, refuse_strange_module
 from rocerf.models.network_training import Training
-from rocerf.models.options import checked_seed, checked_threshold, positive, positive_whole
+from rocerf.models.options import checked_seed, checked_threshold, positive, positive_whole, refuse_bare_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,6 +128,7 @@ class NeuralModel:
         progress : callable, optional
             Called with (epochs done, in all); may raise to interrupt.
         """
+        refuse_bare_rows(train)
         training = Training(
             learning_rate=positive(learning_rate, "learning_rate"),
             batch_size=positive_whole(batch_size, "batch_size"),
@@ -188,6 +189,7 @@ class NeuralModel:
         >>> NeuralModel.from_torch(module, train).predict([[1.0], [4.0]]).tolist()
         [0, 1]
         """
+        refuse_bare_rows(train)
         own = copy.deepcopy(module)
         if hasattr(own, "double"):
             own = own.double().eval().to(checked_device(device))

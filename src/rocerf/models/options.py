@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from rocerf.data.columns import is_number
-from rocerf.errors import OptionError
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import DataError, OptionError
 
 
 def checked_seed(seed: Any) -> int:
@@ -38,3 +39,11 @@ def positive_whole(value: Any, name: str) -> int:
     if not is_number(value, whole=True) or value < 1:
         raise OptionError(f"Expected {name} to be a whole number >= 1, got {value!r}; correct it.")
     return int(value)
+
+
+def refuse_bare_rows(train: Any) -> None:
+    """Models are trained on a TrainingSet, whose rows have ids."""
+    if not isinstance(train, TrainingSet):
+        raise DataError(
+            f"Expected a TrainingSet, got {type(train).__name__}; put rows and labels in one: TrainingSet(X, y)."
+        )

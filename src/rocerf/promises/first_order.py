@@ -45,7 +45,6 @@ class FirstOrder:
     )
     smooth = True
     searches: tuple[str, ...] = ()
-    assumptions: tuple[str, ...] = ()
 
     def __init__(self, model: FirstOrderModel, k: int, *, seed: int = 0) -> None:
         self.model = model
@@ -56,6 +55,17 @@ class FirstOrder:
     def concave(self) -> bool:
         """Whether slopes are cuts: for linear models."""
         return isinstance(self.model, LinearModel)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """For a network, what its first order is worth."""
+        damping = getattr(self.model, "damping", None)
+        if damping is None:
+            return ()
+        return (
+            f"first order is taken by the Gauss-Newton matrix with damping {damping:.3g} on the mean loss, and describes "
+            "retraining on from the present parameters, not from a new start",
+        )
 
     @cached_property
     def effects(self) -> Effects:

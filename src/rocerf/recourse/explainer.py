@@ -165,7 +165,15 @@ class Rocerf:
         """Simulate and choose the margin, once, for a promise that needs it."""
         if isinstance(self.promise, SimulatedPromise) and self.promise.factor is None:
             self.promise.simulate(progress)
-            self.promise.choose(lambda promise, X0: self._solver(promise, self._master(X0), self.delta).points)
+            self.promise.choose(self._points_for)
+
+    def _points_for(self, promise: Promise, X0: Array) -> Array:
+        """Recourse under a promise for people (P, d) outside any request; missing where there is none."""
+        master = self._master(X0)
+        possible = np.flatnonzero(~master.allowed.empty)
+        points = np.full(X0.shape, np.nan)
+        points[possible] = self._solver(promise, master.of(possible), self.delta).points
+        return points
 
     def _held_out(self, points: Array) -> HeldOut | None:
         """How the points found fare with models kept for checking, for a promise that has them."""
@@ -173,7 +181,7 @@ class Rocerf:
         if not isinstance(self.promise, SimulatedPromise) or not found.any():
             return None
         held_out = self.promise.check(points[found])
-        accepted = np.zeros(len(points), np.intp)
+        accepted = np.full(len(points), -1, np.intp)
         accepted[found] = held_out.accepted
         return replace(held_out, accepted=accepted)
 

@@ -58,7 +58,7 @@ SUMS, BEST_SUMS, JUMPS, TOGETHER = 200, 40, 16, 8
 
 #: The part of chance in weighing the sums, in shares of the cost.
 CHANCE = 0.05
-RANK, CLIMB, TURN = 1, 0.1, 0.5
+RANK, CLIMB, TURN = 1, 0.01, 0.5
 
 #: Points in one read, and numbers in one array of candidates: what bounds memory.
 MOST_POINTS, MOST_NUMBERS = 32768, 4_000_000
@@ -272,7 +272,7 @@ class _Search:
     def _progress(self, cost: Array, value: Array, spots: _Spots) -> Mask:
         """Where spots are cheaper, or as long as none holds higher, than they were."""
         holds = np.isfinite(spots.cost)
-        return np.where(holds, spots.cost < (1 - PROGRESS) * cost, np.isinf(cost) & (spots.value - value > CLIMB * (self.aim - value)))
+        return np.where(holds, spots.cost < (1 - PROGRESS) * cost, np.isinf(cost) & (spots.value - value > CLIMB * (self.aim - self.home_value[spots.person])))
 
     # --- starts ------------------------------------------------------------------------------------
 
@@ -330,6 +330,7 @@ class _Search:
         best.at[:], best.value[:], best.cost[:] = best.home, self.home_value[best.person], np.inf
         best.reads[:] = (self.budget - self.used[best.person]) // SPOTS
         best.idle[:] = 0
+        best.ceiling[:] *= 1 - PROGRESS
         wild = best.take(np.arange(len(best.at)))
         self._try(wild, self._around(wild, rng))
         return best.joined(wild)

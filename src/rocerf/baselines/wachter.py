@@ -1,0 +1,137 @@
+"""Wachter's search as the authors run it, for all people at once.
+
+For a person z0 (standardised columns) and a weight ``lam`` it descends by Adam on
+
+    J(z) = relu(-f(z))^2 + lam ||z - z0||,
+
+from where the last ``lam`` ended, until z changes by less than a share of 1e-5 of its length. A ``lam`` counts as valid
+if *any* iterate on the way was accepted. It begins at 2.5, is doubled while valid, halved while not, and bisected once
+a valid one was followed by an invalid one. The nearest accepted iterate of all is the counterfactual.
+
+The exact minimiser of J is refused for every ``lam`` > 0 (squared hinge, unsquared norm), so accepted iterates exist
+only because steps of 0.5 overshoot: Adam's first step is 0.5 in *every* column, whatever its slope. Hence points some
+way beyond the nearest accepted one, more so the more columns there are. Two slips of the original are left out: its
+bisection throws its finds away if the last ``lam`` tried was invalid, and its networks double by 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.baselines.answers import valid
+from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of, scores_in
+from rocerf.models.model import Refittable, ValueAndSlope
+from rocerf.recourse.master import Master
+from rocerf.recourse.solution import Progress
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class WachterOptions:
+    """Numbers of the search, the authors'; ``steps`` bounds a person's steps over all weights."""
+
+    first_lambda: float = 2.5
+    factor: float = 2.0
+    step_size: float = 0.5
+    tolerance: float = 1e-5
+    steps_per_lambda: int = 10_000
+    steps: int = 100_000
+
+
+def search(
+    model: Refittable, master: Master, options: WachterOptions | None = None, progress: Progress | None = None
+) -> Array:
+    """Accepted points near the people of the problem (P, d), missing where no iterate was accepted.
+
+    >>> import rocerf
+    >>> from rocerf.recourse.cost import Cost
+    >>> from rocerf.recourse.feasible_set import FeasibleSet
+    >>> model = rocerf.LogisticModel.fit(rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]))
+    >>> X0 = np.array([[0.0]])
+    >>> master = Master(X0, Cost.named("l2", model.train.spread), FeasibleSet.around(X0, None))
+    >>> bool(model.score(search(model, master))[0] >= 0)
+    True
+    """
+    space = Standard.of(model.train)
+    run = _Run(scores_in(space, model), StandardProblem.of(master, space), options or WachterOptions())
+    while len(run.people):
+        run.step()
+        if progress is not None and run.closed:
+            progress(len(master.X0) - len(run.people), len(master.X0))
+    found = np.isfinite(run.best_cost)
+    return np.where(found[:, None], points_of(master, space, run.best), np.nan)
+
+
+class _Run:
+    """Where the open people stand; every array but ``best`` and ``best_cost`` has one row for each of them."""
+
+    def __init__(self, read: ValueAndSlope, problem: StandardProblem, options: WachterOptions) -> None:
+        self.read, self.problem, self.options = read, problem, options
+        people = len(problem.z0)
+        self.people = np.arange(people)
+        self.best, self.best_cost = problem.z0.copy(), np.full(people, np.inf)
+        self.z = problem.start()
+        self.adam = Adam(self.z.shape, options.step_size)
+        self.scores, self.slopes = self.read(self.z)
+        self.lam, self.low, self.high = np.full((3, people), options.first_lambda)
+        self.steps, self.steps_here = np.zeros((2, people), np.intp)
+        self.accepted, self.last_valid, self.bisecting = np.zeros((3, people), bool)
+        self.closed = False
+
+    def step(self) -> None:
+        """One step of Adam for everybody, then new weights for those who have settled."""
+        problem, before = self.problem, self.z
+        hinge = np.maximum(-self.scores, 0.0)
+        gradient = -2.0 * hinge[:, None] * self.slopes + self.lam[:, None] * problem.cost_slope(before)
+        self.z = np.clip(before - self.adam.move(gradient), problem.lower, problem.upper)
+        self.scores, self.slopes = self.read(self.z)
+        self._remember()
+        change = np.sqrt(((self.z - before) ** 2).sum(axis=1))
+        size = np.sqrt((self.z * self.z).sum(axis=1))
+        self.steps_here += 1
+        settled = (change < self.options.tolerance * size) | (self.steps_here >= self.options.steps_per_lambda)
+        self.closed = False
+        if settled.any():
+            self._turn(settled)
+
+    def _remember(self) -> None:
+        good = valid(self.scores)
+        if not good.any():
+            return
+        self.accepted |= good
+        cost = np.where(good, self.problem.cost(self.z), np.inf)
+        better = cost < self.best_cost[self.people]
+        self.best[self.people[better]], self.best_cost[self.people[better]] = self.z[better], cost[better]
+
+    def _turn(self, settled: Mask) -> None:
+        """Choose the next weight of the settled, begin its descent, and close those who are through."""
+        self.steps[settled] += self.steps_here[settled]
+        good, bad = settled & self.accepted, settled & ~self.accepted
+        begin = bad & ~self.bisecting & self.last_valid
+        self.high = np.where(begin | (bad & self.bisecting), self.lam, self.high)
+        self.low = np.where(good, self.lam, self.low)
+        self.last_valid = np.where(settled, good, self.last_valid)
+        self.bisecting |= begin
+        factor = self.options.factor
+        outwards = np.where(good, self.lam * factor, self.lam / factor)
+        self.lam = np.where(settled, np.where(self.bisecting, (self.low + self.high) / 2, outwards), self.lam)
+        self.steps_here[settled], self.accepted[settled] = 0, False
+        self.adam.restart(settled)
+        met = self.bisecting & ((self.lam <= self.low) | (self.lam >= self.high))
+        self._keep(~(settled & (met | (self.steps >= self.options.steps))))
+
+    def _keep(self, open_: Mask) -> None:
+        if open_.all():
+            return
+        self.closed = True
+        self.people, self.problem = self.people[open_], self.problem.rows(open_)
+        self.adam.keep(open_)
+        for name in ("z", "scores", "slopes", "lam", "low", "high", "steps", "steps_here"):
+            setattr(self, name, getattr(self, name)[open_])
+        for name in ("accepted", "last_valid", "bisecting"):
+            setattr(self, name, getattr(self, name)[open_])
