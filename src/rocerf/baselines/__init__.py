@@ -5,7 +5,7 @@ the choices of the code behind the paper's tables. docs of each class say what d
 """
 
 # from rocerf.baselines.cchvae import CChvae
-# from rocerf.baselines.roar import ParameterBox, Roar
+from rocerf.baselines.roar import ParameterBox, Roar
 from rocerf.baselines.scfe import Scfe
 
-__all__ = ["Scfe"]
+__all__ = ["ParameterBox", "Roar", "Scfe"]

@@ -106,7 +106,8 @@ def scores_in(space: Standard, model: Refittable) -> ValueAndSlope:
         slopes, constants = space.linear(*promise.known_cuts())
 
         def read_linear(z: Array) -> tuple[Array, Array]:
-            scores = z @ slopes.T + constants
+            # Row by row, not by a matrix product: a person's search must not depend on who else is in the batch.
+            scores = (z[:, None, :] * slopes).sum(axis=2) + constants
             lower = scores.argmin(axis=1)
             return scores[np.arange(len(z)), lower], slopes[lower]
 

@@ -57,7 +57,7 @@ class NeuralModel:
     --------
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")
-    >>> model = NeuralModel.fit(data.train, seed=0, epochs=20)
+    >>> model = NeuralModel.fit(data.train, seed=0, epochs=10, learning_rate=0.1)
     >>> model.architecture.layers, model.score(data.test.X).shape
     (((60, 120), (120, 120), (120, 1)), (200,))
     >>> later = model.without(data.train.ids[:3])  # trained afresh without these rows
@@ -335,7 +335,7 @@ class NeuralModel:
 
     @cached_property
     def _logits(self) -> Array:
-        return self._alone.scores(self.train.X)[0] + self.offset
+        return np.asarray(self._alone.scores(self.train.X)[0] + self.offset)
 
     @cached_property
     def _row_weights(self) -> Array:
@@ -412,7 +412,7 @@ class NeuralModel:
 
         >>> import rocerf
         >>> data = rocerf.load_dataset("german")
-        >>> model = NeuralModel.fit(data.train, epochs=5)
+        >>> model = NeuralModel.fit(data.train, epochs=5, learning_rate=0.2)
         >>> later = model.refitted([data.train.ids[:4], data.train.ids[:8]], seed=1)
         >>> later.scores(data.test.X).shape
         (2, 200)

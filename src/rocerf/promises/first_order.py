@@ -63,7 +63,8 @@ class FirstOrder:
         if damping is None:
             return ()
         return (
-            f"first order is taken by the Gauss-Newton matrix with damping {damping:.3g} on the mean loss, and describes "
+            f"first order is taken by the Gauss-Newton matrix with damping {damping:.3g} on the mean loss, and "
+            "describes "
             "retraining on from the present parameters, not from a new start",
         )
 

@@ -30,7 +30,8 @@ class HeldOut:
     """How P points fared with models retrained for this purpose only.
 
     ``accepted`` (P,) counts the models that accept each point, of ``retrainings`` (-1 where a person has no point);
-    ``by_model`` (M,) is the share of points each model accepts; ``drawn`` counts the models that accept the one person drawn for them.
+    ``by_model`` (M,) is the share of points each model accepts; ``drawn`` counts the models that accept the one
+    person drawn for them.
     """
 
     accepted: NDArray[np.intp]
@@ -82,7 +83,8 @@ class HeldOut:
 
     def __str__(self) -> str:
         return (
-            f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points and {self.retrainings} retrained "
+            f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points and {self.retrainings} "
+            "retrained "
             "models never "
             f"used to choose them (at least {self.lower_bound:.1%} with {self.confidence:.0%} confidence)"
         )

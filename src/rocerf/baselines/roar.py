@@ -1,0 +1,239 @@
+"""ROAR (Upadhyay et al. 2021): recourse for a model whose parameters may move within a box.
+
+    min_x  max_{|d_i| <= delta_max}  BCE(f_{theta + d}(x), 1) + lambda cost(x - x0)
+
+The inner maximum is in closed form. With ``beta(x) = df/dtheta`` the worst shift is ``d = -delta_max sign(beta(x))``
+and the worst score
+
+    f_box(x) = f(x) - delta_max ||beta(x)||_1,
+
+exactly for a linear model (``beta = [z, 1]``, intercept included; the linear program of the original code finds the
+same), to first order for a network. For a linear model ``f_box`` is concave.
+
+*Corrected*: the cheapest x with ``f_box(x) >= 0``. That is what ROAR is after: of all ``lambda`` the one that just keeps
+the worst score up, for each person; no weight to tune, and the solvers of every other promise find it (for linear
+models the global optimum). *Authors*: see :mod:`rocerf.baselines.roar_descent`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.baselines.answers import Preset, answer, checked_preset
+from rocerf.baselines.roar_descent import Descent, find_by_descent
+from rocerf.baselines.standard import Standard
+from rocerf.data.schema import FeatureSchema
+from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
+from rocerf.models.options import positive
+from rocerf.promises.plain import Plain
+from rocerf.promises.promise import Reading, Wording
+from rocerf.recourse.explainer import Rocerf
+from rocerf.recourse.result import Recourses, Status
+from rocerf.recourse.solution import Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+#: Numbers of the slopes in all parameters that are held at a time (people times parameters).
+BLOCK = 2**24
+
+
+class ParameterBox:
+    """``f_box(x) >= 0``: accepted by every model whose parameters differ by at most ``delta_max`` each.
+
+    Parameters of a linear model are those over standardised columns, whatever scaling it was fitted with (for
+    ``LogisticModel.fit`` these are its ``theta``): in raw units one width for all of them would mean nothing.
+    Parameters of a network are its module's, all of them.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> model = rocerf.LogisticModel.fit(rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]))
+    >>> X = np.array([[5.0]])
+    >>> worst = model.score(X) - 0.1 * np.abs(model.score_gradient(X)).sum(axis=1)
+    >>> bool(np.allclose(ParameterBox(model, 0.1).read(X).values, worst))
+    True
+    """
+
+    k = 0
+    smooth = True
+    searches: tuple[str, ...] = ()
+
+    def __init__(self, model: FirstOrderModel, delta_max: float = 0.1) -> None:
+        self.model = model
+        self.delta_max = positive(delta_max, "delta_max", zero=True)
+
+    @cached_property
+    def concave(self) -> bool:
+        """Whether slopes are cuts: for linear models."""
+        return isinstance(self.model, LinearModel)
+
+    @property
+    def wording(self) -> Wording:
+        """What is kept, exactly for linear models and to first order for networks."""
+        moved = f"parameters differ from today's by at most {self.delta_max:g} each"
+        kept = (
+            f"accepted by every linear model whose {moved} (over standardised columns)"
+            if self.concave
+            else f"to first order, an estimate and not a proof, accepted by every network whose {moved}"
+        )
+        return Wording("plain", f"{kept}; nothing is promised about deletions")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """None beyond the words."""
+        return ()
+
+    def known_cuts(self) -> tuple[Array, Array]:
+        """The model in force: the middle of the box."""
+        return self._plain.known_cuts()
+
+    @cached_property
+    def _plain(self) -> Plain:
+        return Plain(self.model)
+
+    @cached_property
+    def _space(self) -> tuple[Standard, bool]:
+        """The standardised columns of a linear model, and whether its intercept is a parameter."""
+        space, intercept = Standard.of(self.model.train), True
+        design = getattr(self.model, "design", None)
+        if design is not None and not design.intercept:  # a shift of the mean would need an intercept
+            space, intercept = Standard(design.centre, space.spread), False
+        return space, intercept
+
+    def read(self, X: Array, target: float = -np.inf) -> Reading:
+        """``f_box`` and its slope at points (P, d)."""
+        if self.concave:
+            space, intercept = self._space
+            z, plain = space.inwards(X), self._plain.read(X)
+            length = np.abs(z).sum(axis=1) + intercept
+            slopes = plain.slopes - self.delta_max * np.sign(z) / space.spread
+            return Reading(plain.values - self.delta_max * length, slopes)
+        if not len(X):
+            return Reading(np.empty(0), np.empty(X.shape))
+        size = max(1, BLOCK // self.model.score_gradient(X[:1]).shape[1])
+        parts = [self._first_order(X[first : first + size]) for first in range(0, len(X), size)]
+        return Reading(np.concatenate([v for v, _ in parts]), np.concatenate([s for _, s in parts]))
+
+    def _first_order(self, X: Array) -> tuple[Array, Array]:
+        # The slope of ||beta(x)||_1 is that of beta(x)'sign held fixed, wherever no entry of beta is 0.
+        shifts = -self.delta_max * np.sign(self.model.score_gradient(X))
+        return self.model.shifted_score(shifts)(X)
+
+    def impossible(self) -> str | None:
+        """Never for everybody."""
+        return None
+
+
+class Roar:
+    """Recourse that withstands small moves of the model's parameters; same ``explain`` as :class:`rocerf.Rocerf`.
+
+    Parameters
+    ----------
+    model : LogisticModel or NeuralModel
+        With the preset "authors" also any other that is not linear: they replace it by a linear stand-in.
+    delta_max : float
+        How far each parameter may move; 0.1 is the paper's and ROAR's own. The worst score falls with the *sum* of
+        the slopes in all parameters, so what 0.1 asks for grows with their number: hardly more than the plain
+        counterfactual costs on 7 columns, several times that on 60, often out of reach for all parameters of a network.
+    preset : "corrected" or "authors"
+        By default the cheapest point whose worst score over the box is at least 0. "authors" descends on ROAR's
+        objective with the choices of the paper's code: Adam with steps of 1e-3 until the loss changes by less than
+        1e-4, one lambda for everybody chosen on the first 5 % of the people asked for (at least 5), networks through a
+        linear stand-in fitted around each person. Nothing then keeps the worst score above 0.
+    lam : float, optional
+        Only for "authors": lambda, instead of choosing it.
+    cost, schema, solver, seed
+        As for :class:`rocerf.Rocerf`; the solver only with the preset "corrected".
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> recourses = Roar(model, delta_max=0.02).explain(data.test.X[:20])
+    >>> bool((recourses.margins[recourses.answered] >= 0).all()), recourses.settings.method
+    (True, 'roar')
+    >>> print(recourses.settings.sentence)
+    accepted by every linear model whose parameters differ from today's by at most 0.02 each (over standardised \
+columns); nothing is promised about deletions
+    """
+
+    def __init__(
+        self,
+        model: Refittable,
+        *,
+        delta_max: float = 0.1,
+        preset: Preset = "corrected",
+        lam: float | None = None,
+        cost: str = "l2",
+        schema: FeatureSchema | None = None,
+        solver: str = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.preset = checked_preset(preset)
+        self.delta_max = positive(delta_max, "delta_max", zero=True)
+        self.lam = None if lam is None else positive(lam, "lam", zero=True)
+        if self.preset == "authors" and solver != "auto":
+            raise OptionError(
+                f"Expected solver='auto' with preset='authors', which has its own descent, got {solver!r}; drop one."
+            )
+        if self.preset == "corrected" and lam is not None:
+            raise OptionError(f"Expected lam only with preset='authors', got {lam!r}; the corrected one has no weight.")
+        promise = self._box(model) if self.preset == "corrected" else _Authors(model, self.delta_max)
+        self._explainer = Rocerf(model, 0, promise=promise, cost=cost, schema=schema, solver=solver, seed=seed)
+
+    def _box(self, model: Refittable) -> ParameterBox:
+        if isinstance(model, Refittable) and not isinstance(model, FirstOrderModel):
+            raise UnsupportedModelError(
+                f"Expected a model with parameters that can be moved, got {type(model).__name__}; use a LogisticModel "
+                "or a NeuralModel, or preset='authors', which fits a linear stand-in."
+            )
+        return ParameterBox(model, self.delta_max)  # type: ignore[arg-type]
+
+    def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
+        """ROAR's recourse for each person of X, shape (P, d), in their order."""
+        if self.preset == "authors":
+            descent = Descent(self._explainer.model, self.delta_max, self._explainer.seed)
+            return answer(
+                self._explainer,
+                lambda master, tell: find_by_descent(descent, master, self.lam, tell),
+                X,
+                method="roar",
+                solver="authors",
+                progress=progress,
+            )
+        recourses = self._explainer.explain(X, progress=progress)
+        reasons = [
+            self._out_of_reach if status is Status.NOT_ROBUST else reason
+            for status, reason in zip(recourses.statuses, recourses.reasons, strict=True)
+        ]
+        return replace(recourses, settings=replace(recourses.settings, method="roar"), reasons=tuple(reasons))
+
+    @property
+    def _out_of_reach(self) -> str:
+        return (
+            "some allowed changes are accepted today, but none inside the bounds by every model whose parameters "
+            f"differ by at most {self.delta_max:g} each"
+        )
+
+
+class _Authors(Plain):
+    """No promise, in words that say what the authors' descent did."""
+
+    def __init__(self, model: Refittable, delta_max: float) -> None:
+        super().__init__(model)
+        self.wording = Wording(
+            "plain",
+            "accepted by the model as it is today; chosen by weighing the worst loss over models whose parameters "
+            f"differ by at most {delta_max:g} each against the cost, which does not make all of those accept it; "
+            "nothing is promised about deletions",
+        )

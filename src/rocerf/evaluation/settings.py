@@ -1,0 +1,219 @@
+"""What `rocerf reproduce` runs: a readable settings file, with two presets.
+
+``quick`` shows every table and figure in minutes; ``full`` is the paper's size: 100 removals at every share, 100 epochs,
+all denied people. A file names a preset and says what differs from it::
+
+    preset: quick
+    datasets: [german]
+    trials: 10
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from rocerf.data.columns import is_number
+from rocerf.deletion.efforts import EFFORTS
+from rocerf.errors import FileFormatError, OptionError
+from rocerf.models.options import checked_seed, positive_whole
+
+DATASETS = ("german", "compas", "adult")
+MODELS = ("lr", "nn")
+SETTINGS = ("published", "corrected")
+
+#: Methods of each setting and model, in the order of the tables. `rocerf` is the paper's: first_order for logistic
+#: models, local_linear for networks; the last ones are ours.
+METHODS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("published", "lr"): ("scfe", "roar", "cchvae", "rocerf"),
+    ("published", "nn"): ("scfe", "roar", "cchvae", "rocerf"),
+    ("corrected", "lr"): ("scfe", "roar", "cchvae", "rocerf", "retrained"),
+    ("corrected", "nn"): ("scfe", "roar", "cchvae", "rocerf", "first_order", "simulated"),
+}
+ALL_METHODS = ("scfe", "roar", "cchvae", "rocerf", "first_order", "retrained", "simulated")
+
+
+@dataclass(frozen=True)
+class ExperimentSettings:
+    """Everything that decides what is computed; ``device`` decides only where.
+
+    Parameters
+    ----------
+    datasets, models, settings, methods : tuples of names
+        What is crossed; a method is run where it exists.
+    alphas : tuple of float
+        Shares of the training rows removed at random.
+    trials : int
+        Removals at each share (M); the same ones for all methods.
+    chunk : int
+        Removals of one job: what an interruption can lose.
+    people : int or None
+        At most so many denied people; None is all of them.
+    epochs : int
+        Of every network, retrained ones included.
+    k : float
+        Share of the rows that the robust methods are to withstand.
+    sensitivity_k : tuple of float
+        Shares k of the sensitivity figure.
+    worst_effort, worst_people :
+        How hard the adversary looks, and at how many people at most.
+    simulated : three ints
+        Networks that shape, choose and check the promise `simulated`.
+    theorem_sizes, theorem_k :
+        Training rows and deletions of the check of Theorems 4.1 and 4.2.
+    seed, evaluation_seed : int
+        For what is fitted, and for the removals and fresh networks that judge it.
+
+    Examples
+    --------
+    >>> settings = ExperimentSettings.preset_named("quick").changed(datasets=["german"])
+    >>> settings.datasets, settings.trials
+    (('german',), 5)
+    """
+
+    preset: str = "full"
+    datasets: tuple[str, ...] = DATASETS
+    models: tuple[str, ...] = MODELS
+    settings: tuple[str, ...] = SETTINGS
+    methods: tuple[str, ...] = ALL_METHODS
+    alphas: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
+    trials: int = 100
+    chunk: int = 25
+    people: int | None = None
+    epochs: int = 100
+    k: float = 0.005
+    sensitivity_k: tuple[float, ...] = (0.005, 0.01, 0.02, 0.03, 0.05)
+    worst_effort: str = "normal"
+    worst_people: int = 100
+    simulated: tuple[int, ...] = (40, 60, 20)
+    theorem_sizes: tuple[int, ...] = (1000, 2000, 4000, 8000, 16000, 32000)
+    theorem_k: tuple[int, ...] = (1, 5, 20)
+    device: str = "cpu"
+    seed: int = 0
+    evaluation_seed: int = 2023
+
+    def __post_init__(self) -> None:
+        for name, known in _NAMES.items():
+            object.__setattr__(self, name, _named(getattr(self, name), name, known))
+        for name in ("alphas", "sensitivity_k"):
+            object.__setattr__(self, name, _shares(getattr(self, name), name))
+        for name in ("simulated", "theorem_sizes", "theorem_k"):
+            values = _listed(getattr(self, name), name)
+            object.__setattr__(self, name, tuple(positive_whole(value, f"every entry of {name}") for value in values))
+        if len(self.simulated) != 3:
+            raise OptionError(f"Expected simulated to be three numbers of networks, got {list(self.simulated)}.")
+        for name in ("trials", "chunk", "epochs", "worst_people"):
+            positive_whole(getattr(self, name), name)
+        if self.people is not None:
+            positive_whole(self.people, "people")
+        object.__setattr__(self, "k", _shares([self.k], "k")[0])
+        if self.worst_effort not in EFFORTS:
+            raise OptionError(
+                f"Expected worst_effort to be one of {', '.join(EFFORTS)}, got {self.worst_effort!r}; choose one."
+            )
+        if not isinstance(self.device, str):
+            raise OptionError(f"Expected device to be a name such as cpu or cuda, got {self.device!r}.")
+        checked_seed(self.seed), checked_seed(self.evaluation_seed)
+
+    @classmethod
+    def preset_named(cls, name: str) -> ExperimentSettings:
+        """``quick`` or ``full``."""
+        if name not in PRESETS:
+            raise OptionError(f"Expected preset to be one of {', '.join(PRESETS)}, got {name!r}; choose one of these.")
+        return cls(preset=name, **PRESETS[name])
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], preset: str = "full") -> ExperimentSettings:
+        """A preset and what differs from it."""
+        base = cls.preset_named(document.get("preset", preset))
+        return base.changed(**{name: value for name, value in document.items() if name != "preset"})
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], preset: str = "full") -> ExperimentSettings:
+        """From a YAML file; ``preset`` counts where the file names none."""
+        import yaml
+
+        try:
+            document = yaml.safe_load(Path(path).read_text("utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            said = " ".join(str(error).split())
+            raise FileFormatError(f"Expected settings in YAML, got {path} which is not ({said}); correct it.") from None
+        if document is None:
+            document = {}
+        if not isinstance(document, dict):
+            raise FileFormatError(
+                f"Expected settings as 'name: value' lines in {path}, got {type(document).__name__}; correct it."
+            )
+        return cls.from_dict({str(name): value for name, value in document.items()}, preset)
+
+    def changed(self, **values: Any) -> ExperimentSettings:
+        """The same settings with some values replaced."""
+        known = [field.name for field in fields(self)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise OptionError(
+                f"Expected settings among {', '.join(known)}, got {', '.join(unknown)}; correct the spelling."
+            )
+        return replace(self, **values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and texts."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    def to_yaml(self) -> str:
+        """The text of a settings file."""
+        import yaml
+
+        return str(yaml.safe_dump(self.to_dict(), sort_keys=False, default_flow_style=None, allow_unicode=True))
+
+    def methods_of(self, setting: str, model: str) -> tuple[str, ...]:
+        """The methods that are run, in the order of the tables."""
+        return tuple(method for method in METHODS[setting, model] if method in self.methods)
+
+    def count(self, share: float, n: int) -> int:
+        """A share of n rows as a number, rounded up."""
+        return math.ceil(round(share * n, 9))
+
+
+#: What the presets say beyond the defaults, which are the full run.
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {
+        "trials": 5,
+        "people": 40,
+        "epochs": 20,
+        "worst_effort": "quick",
+        "worst_people": 40,
+        "simulated": (10, 15, 5),
+        "theorem_sizes": (1000, 4000, 16000),
+    },
+    "full": {},
+}
+
+_NAMES = {"datasets": DATASETS, "models": MODELS, "settings": SETTINGS, "methods": ALL_METHODS}
+
+
+def _listed(values: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, list | tuple):
+        raise OptionError(f"Expected {name} to be a list, got {values!r}; write it as [a, b].")
+    return tuple(values)
+
+
+def _named(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    given = _listed(values, name)
+    strange = [value for value in given if value not in known]
+    if strange or not given:
+        got = ", ".join(map(repr, strange)) if strange else "none"
+        raise OptionError(f"Expected {name} among {', '.join(known)}, got {got}; name at least one of these.")
+    return tuple(value for value in known if value in given)
+
+
+def _shares(values: Any, name: str) -> tuple[float, ...]:
+    given = _listed(values, name)
+    for value in given:
+        if not (is_number(value) and 0 <= value < 1):
+            raise OptionError(f"Expected shares from 0 up to 1 in {name}, got {value!r}; write 0.005 for 0.5 %.")
+    return tuple(sorted({float(value) for value in given}))
