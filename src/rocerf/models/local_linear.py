@@ -1,9 +1,10 @@
 """The paper's local linear stand-in for a network: a logistic model of its decisions around one person.
 
 Following LIME: points are drawn from a normal distribution around x0 (standard deviation 0.1 in units of the training
-spread, widened by 0.05 until the network decides both ways), weighted by ``exp(-distance^2)``, and a logistic model
-(C = 10,000) is fitted to the network's decisions there. It is then treated as if it were the linear model trained on
-the training rows: their gradients and curvature are taken at its parameters,
+spread, widened by 0.05 until the network decides both ways), weighted by ``exp(-distance^2)`` (distances shrunk by as much
+as the cloud was widened), and a logistic model (C = 10,000) is fitted to the network's decisions there. It is then
+treated as if it were the linear model trained on the training rows: their gradients and curvature are taken at its
+parameters,
 
     g_i = omega_i (p_i - y_i) x~_i,      H = sum_i omega_i p_i (1 - p_i) x~_i x~_i' + n damping I,
 
@@ -57,7 +58,8 @@ class LocalLinearModel:
             if width > WIDEST:
                 return None
         design = Design(np.zeros(len(x0)), np.asarray(train.spread), True)
-        weights = np.exp(-((width * drawn) ** 2).sum(axis=1))
+        # The kernel widens with the cloud: measured in fixed units it would leave a handful of points in 60 dimensions.
+        weights = np.exp(-((WIDTH * drawn) ** 2).sum(axis=1))
         points = x0 + width * drawn * train.spread
         objective = LogisticObjective(
             points, accepted.astype(np.float64), weights / weights.max(), design, Penalty.fixed(C), 0.0
