@@ -82,7 +82,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 def test_the_recorded_networks_kept_their_limits() -> None:
-    """Validity and cost of `simulated` on networks, and what deletion does to German's, as claimed in docs/networks.md."""
+    """Validity and cost of `simulated` on networks, and what deletion does to German's, as docs/networks.md says."""
     results = {path.stem: json.loads(path.read_text("utf-8")) for path in (ROOT / "docs" / "results").glob("*.json")}
     networks = results["networks"]["measured"]
     for name, most in (("compas", 1.10), ("adult", 1.25)):

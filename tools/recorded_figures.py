@@ -55,8 +55,8 @@ def _networks() -> str:
         paper = PAPER_NETWORK_COSTS[key]["local_linear"]
         said.append(f"{lowest:.1%} on {NAMES[key]} at a mean cost of {row['l2']:.2f} (the paper's method: {paper:.2f})")
     return (
-        "Networks ([docs/networks.md](docs/networks.md)), really retrained from new starts after 0.5 to 5 % of the rows "
-        f"went: `simulated` points are accepted by at least {' and '.join(said)}."
+        "Networks ([docs/networks.md](docs/networks.md)), really retrained from new starts after 0.5 to 5 % of the "
+        f"rows went: `simulated` points are accepted by at least {' and '.join(said)}."
     )
 
 

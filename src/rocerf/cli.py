@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf import cli_research
 from rocerf.errors import RocerfError
 from rocerf.terminal import console, fail, print_json
 from rocerf.terminal import progress as progress_bar
@@ -289,6 +290,9 @@ def recheck(
         console().print(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
     if out is not None:
         console().print(f"Written: {out}", soft_wrap=True)
+
+
+cli_research.register(app)
 
 
 def _model(path: Path | None, rows: Any, c: float) -> Any:

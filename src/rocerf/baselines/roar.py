@@ -10,16 +10,19 @@ and the worst score
 exactly for a linear model (``beta = [z, 1]``, intercept included; the linear program of the original code finds the
 same), to first order for a network. For a linear model ``f_box`` is concave.
 
-*Corrected*: the cheapest x with ``f_box(x) >= 0``. That is what ROAR is after: of all ``lambda`` the one that just keeps
-the worst score up, for each person; no weight to tune, and the solvers of every other promise find it (for linear
-models the global optimum). *Authors*: see :mod:`rocerf.baselines.roar_descent`.
+*Corrected*: the cheapest x with ``f_box(x) >= 0``. That is what ROAR is after: of all ``lambda`` the one that just
+keeps the worst score up, for each person; no weight to tune, and the solvers of every other promise find it (for
+linear models the global optimum). *Authors*: see :mod:`rocerf.baselines.roar_descent`.
+
+ROAR's paper treats networks through a linear stand-in fitted around each person (LIME) and moves the stand-in's
+coefficients. Here the network's own parameters move, unless ``parameters="local"`` is asked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,10 +32,11 @@ from rocerf.baselines.roar_descent import Descent, find_by_descent
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
-from rocerf.models.options import positive
+from rocerf.models.options import checked_seed, positive
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Reading, Wording
+from rocerf.promises.promise import Promise, Reading, Wording
 from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourses, Status
 from rocerf.recourse.solution import Progress
@@ -44,6 +48,10 @@ Array = NDArray[np.float64]
 
 #: Numbers of the slopes in all parameters that are held at a time (people times parameters).
 BLOCK = 2**24
+
+#: Whose parameters move: the model's own, or those of a linear stand-in around each person.
+Parameters = Literal["all", "local"]
+PARAMETERS: tuple[Parameters, ...] = ("all", "local")
 
 
 class ParameterBox:
@@ -133,6 +141,52 @@ class ParameterBox:
         return None
 
 
+class LocalBox:
+    """:class:`ParameterBox` of a linear stand-in for the model, another one for each person.
+
+    The point is accepted by every stand-in in the box and by the model itself, but says nothing about the model's own
+    parameters.
+    """
+
+    k = 0
+    concave = True
+    smooth = True
+    searches: tuple[str, ...] = ()
+    assumptions = (
+        "where the model itself refuses the point found on the stand-in, the point is moved on along the line",
+    )
+
+    def __init__(self, model: Refittable, delta_max: float = 0.1, *, seed: int = 0) -> None:
+        self.model, self.delta_max, self._seed = model, delta_max, seed
+
+    @property
+    def wording(self) -> Wording:
+        """What is kept, and that it is about a stand-in."""
+        return Wording(
+            "plain",
+            "accepted by the model as it is today and by every linear model whose coefficients differ by at most "
+            f"{self.delta_max:g} each from those of a stand-in fitted around the person; nothing is promised about "
+            "deletions",
+        )
+
+    def for_person(self, x0: Array) -> ParameterBox | None:
+        """The promise for one person (d,); None where no stand-in could be fitted."""
+        local = LocalLinearModel.around(self.model, x0, seed=self._seed)
+        return None if local is None else ParameterBox(local, self.delta_max)
+
+    def known_cuts(self) -> NoReturn:
+        """None that hold for everybody."""
+        raise NotImplementedError("a box around a stand-in is another one for each person")
+
+    def read(self, X: Array, target: float = -np.inf) -> NoReturn:
+        """It cannot be read without knowing for whom."""
+        raise NotImplementedError("a box around a stand-in is another one for each person")
+
+    def impossible(self) -> str | None:
+        """Never for everybody."""
+        return None
+
+
 class Roar:
     """Recourse that withstands small moves of the model's parameters; same ``explain`` as :class:`rocerf.Rocerf`.
 
@@ -141,14 +195,18 @@ class Roar:
     model : LogisticModel or NeuralModel
         With the preset "authors" also any other that is not linear: they replace it by a linear stand-in.
     delta_max : float
-        How far each parameter may move; 0.1 is the paper's and ROAR's own. The worst score falls with the *sum* of
-        the slopes in all parameters, so what 0.1 asks for grows with their number: hardly more than the plain
-        counterfactual costs on 7 columns, several times that on 60, often out of reach for all parameters of a network.
+        How far each parameter may move; 0.1 is the paper's and ROAR's own. The worst score falls by 0.1 times the
+        *sum* of the slopes in all parameters, so what it asks for grows with their number: on COMPAS (7 columns) 1.7
+        times the plain cost, on German (60 columns) 8 times, and for all parameters of a network it is often out of
+        reach (German: for everybody; 0.003 is a width that can be kept there).
     preset : "corrected" or "authors"
         By default the cheapest point whose worst score over the box is at least 0. "authors" descends on ROAR's
         objective with the choices of the paper's code: Adam with steps of 1e-3 until the loss changes by less than
         1e-4, one lambda for everybody chosen on the first 5 % of the people asked for (at least 5), networks through a
         linear stand-in fitted around each person. Nothing then keeps the worst score above 0.
+    parameters : "all" or "local"
+        Which parameters move if the model is not linear: its own, to first order, or the coefficients of a linear
+        stand-in around each person (ROAR's own way with networks, and always that of "authors").
     lam : float, optional
         Only for "authors": lambda, instead of choosing it.
     cost, schema, solver, seed
@@ -173,6 +231,7 @@ columns); nothing is promised about deletions
         *,
         delta_max: float = 0.1,
         preset: Preset = "corrected",
+        parameters: Parameters = "all",
         lam: float | None = None,
         cost: str = "l2",
         schema: FeatureSchema | None = None,
@@ -188,16 +247,21 @@ columns); nothing is promised about deletions
             )
         if self.preset == "corrected" and lam is not None:
             raise OptionError(f"Expected lam only with preset='authors', got {lam!r}; the corrected one has no weight.")
-        promise = self._box(model) if self.preset == "corrected" else _Authors(model, self.delta_max)
+        if parameters not in PARAMETERS:
+            raise OptionError(f"Expected parameters to be one of {', '.join(PARAMETERS)}, got {parameters!r}.")
+        promise: Promise = _Authors(model, self.delta_max)
+        if self.preset == "corrected":
+            local = parameters == "local" and not isinstance(model, LinearModel)
+            promise = LocalBox(model, self.delta_max, seed=checked_seed(seed)) if local else self._box(model)
         self._explainer = Rocerf(model, 0, promise=promise, cost=cost, schema=schema, solver=solver, seed=seed)
 
     def _box(self, model: Refittable) -> ParameterBox:
         if isinstance(model, Refittable) and not isinstance(model, FirstOrderModel):
             raise UnsupportedModelError(
                 f"Expected a model with parameters that can be moved, got {type(model).__name__}; use a LogisticModel "
-                "or a NeuralModel, or preset='authors', which fits a linear stand-in."
+                "or a NeuralModel, or parameters='local', which fits a linear stand-in."
             )
-        return ParameterBox(model, self.delta_max)  # type: ignore[arg-type]
+        return ParameterBox(model, self.delta_max)
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """ROAR's recourse for each person of X, shape (P, d), in their order."""
@@ -212,18 +276,18 @@ columns); nothing is promised about deletions
                 progress=progress,
             )
         recourses = self._explainer.explain(X, progress=progress)
-        reasons = [
-            self._out_of_reach if status is Status.NOT_ROBUST else reason
-            for status, reason in zip(recourses.statuses, recourses.reasons, strict=True)
-        ]
-        return replace(recourses, settings=replace(recourses.settings, method="roar"), reasons=tuple(reasons))
+        pairs = zip(recourses.statuses, recourses.reasons, strict=True)
+        reasons = tuple(self._reason(status, reason) for status, reason in pairs)
+        return replace(recourses, settings=replace(recourses.settings, method="roar"), reasons=reasons)
 
-    @property
-    def _out_of_reach(self) -> str:
-        return (
-            "some allowed changes are accepted today, but none inside the bounds by every model whose parameters "
-            f"differ by at most {self.delta_max:g} each"
-        )
+    def _reason(self, status: Status, reason: str) -> str:
+        """Rocerf's own words speak of deletions."""
+        box = f"every model whose parameters differ by at most {self.delta_max:g} each"
+        if status is Status.NOT_ROBUST:
+            return f"some allowed changes are accepted today, but none inside the bounds by {box}"
+        if status is Status.GAVE_UP:
+            return f"no change was found that is accepted by {box}, nor shown that none is; try a smaller delta_max"
+        return reason
 
 
 class _Authors(Plain):

@@ -37,7 +37,7 @@ class Scfe:
     preset : "corrected" or "authors"
         By default the nearest accepted point: exactly for linear models, to first-order conditions for smooth ones.
         "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5),
-        for any smooth model; its points lie 10 to 40 % farther away.
+        for any smooth model; its points lie some 15 % (COMPAS) to 40 % (German) farther away.
     cost : "l2" or "l1"
         Norm of the change, each column in units of its training standard deviation.
     schema : FeatureSchema, optional

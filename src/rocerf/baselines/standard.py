@@ -64,9 +64,7 @@ class StandardProblem:
     def of(cls, master: Master, space: Standard) -> StandardProblem:
         """The same people and boxes."""
         bounds = master.allowed
-        return cls(
-            space.inwards(master.X0), space.inwards(bounds.lower), space.inwards(bounds.upper), master.cost.norm
-        )
+        return cls(space.inwards(master.X0), space.inwards(bounds.lower), space.inwards(bounds.upper), master.cost.norm)
 
     def rows(self, people: NDArray[np.intp] | NDArray[np.bool_]) -> StandardProblem:
         """The problem of these people."""

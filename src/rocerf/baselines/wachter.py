@@ -33,14 +33,21 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class WachterOptions:
-    """Numbers of the search, the authors'; ``steps`` bounds a person's steps over all weights."""
+    """Numbers of the search, the authors'.
+
+    ``steps`` is how many a person may have taken before another weight is begun; one weight gets a tenth of them.
+    """
 
     first_lambda: float = 2.5
     factor: float = 2.0
     step_size: float = 0.5
     tolerance: float = 1e-5
-    steps_per_lambda: int = 10_000
     steps: int = 100_000
+
+    @property
+    def steps_per_lambda(self) -> int:
+        """Most steps with one weight."""
+        return -(-self.steps // 10)
 
 
 def search(
@@ -131,7 +138,8 @@ class _Run:
         self.closed = True
         self.people, self.problem = self.people[open_], self.problem.rows(open_)
         self.adam.keep(open_)
-        for name in ("z", "scores", "slopes", "lam", "low", "high", "steps", "steps_here"):
-            setattr(self, name, getattr(self, name)[open_])
-        for name in ("accepted", "last_valid", "bisecting"):
-            setattr(self, name, getattr(self, name)[open_])
+        self.z, self.scores, self.slopes = self.z[open_], self.scores[open_], self.slopes[open_]
+        self.lam, self.low, self.high = self.lam[open_], self.low[open_], self.high[open_]
+        self.steps, self.steps_here = self.steps[open_], self.steps_here[open_]
+        self.accepted, self.last_valid = self.accepted[open_], self.last_valid[open_]
+        self.bisecting = self.bisecting[open_]

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_number
+from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.retraining import random_deletions
-from rocerf.errors import DataError, OptionError
+from rocerf.errors import DataError, OptionError, UnsupportedModelError
+from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import LinearModel, Progress, Refittable, Retraining
 
 if TYPE_CHECKING:
@@ -95,6 +97,37 @@ def validity_curves(
         for name, matrix in matrices.items():
             curves[name].append(Validity(fraction, (retrained.scores(matrix) >= 0).mean(axis=1)))
     return curves
+
+
+def worst_case_validity(
+    model: LogisticModel,
+    points: ArrayLike | pd.DataFrame,
+    k: int | str,
+    *,
+    effort: str = "normal",
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> float:
+    """Share of points still accepted after the worst deletion of at most k rows that the adversary finds.
+
+    Every point has its own worst deletion, truly retrained. "Survived" means that no deletion tried refuted the
+    point, so the share is an upper bound. Rows of ``points`` with missing values are left out.
+
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> plain = rocerf.baselines.Scfe(model).explain(data.test.X[:20])
+    >>> worst_case_validity(model, plain.points, 4, effort="quick")
+    0.0
+    """
+    if not isinstance(model, LogisticModel):
+        raise UnsupportedModelError(
+            f"Expected a LogisticModel for the worst case, got {type(model).__name__}; its adversary retrains exactly, "
+            "a network has no single optimum to retrain to: use average_validity for it."
+        )
+    matrix = _complete(model, points, "points")
+    scores = Adversary(model, k, effort=effort, seed=seed).attack_all(matrix, progress=progress).scores
+    return float((scores >= 0).mean())
 
 
 def _part_of(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:

@@ -15,9 +15,32 @@ import numpy as np
 if TYPE_CHECKING:
     from rocerf.evaluation.demo import Method
 
-#: One colour and marker for each promise; a dashed line for the larger k.
-COLOURS = {"plain": "#E69F00", "first_order": "#0072B2", "retrained": "#009E73", "certified": "#CC79A7"}
-MARKERS = {"plain": "s", "first_order": "o", "retrained": "^", "certified": "D"}
+#: One colour and marker for each promise or method; a dashed line for the larger k. Two names of one thing share a
+#: colour: SCFE is the plain counterfactual, the paper's ROCERF its first-order constraint (on a stand-in for networks).
+COLOURS = {
+    "plain": "#E69F00",
+    "first_order": "#0072B2",
+    "retrained": "#009E73",
+    "certified": "#CC79A7",
+    "scfe": "#E69F00",
+    "cchvae": "#000000",
+    "roar": "#D55E00",
+    "rocerf": "#0072B2",
+    "local_linear": "#0072B2",
+    "simulated": "#56B4E9",
+}
+MARKERS = {
+    "plain": "s",
+    "first_order": "o",
+    "retrained": "^",
+    "certified": "D",
+    "scfe": "s",
+    "cchvae": "X",
+    "roar": "v",
+    "rocerf": "P",
+    "local_linear": "P",
+    "simulated": "*",
+}
 DASHED = ("2%",)
 
 _STYLE: dict[str, Any] = {
@@ -96,10 +119,10 @@ def draw_costs(methods: Sequence[Method]) -> str:
 
 
 class _canvas:  # noqa: N801  (used like a function)
-    """A figure drawn off screen in our style, closed at the end."""
+    """A figure drawn off screen in our style, closed at the end; its panels row by row."""
 
-    def __init__(self, width: float, height: float, panels: int = 1) -> None:
-        self._size, self._panels = (width, height), panels
+    def __init__(self, width: float, height: float, panels: int = 1, rows: int = 1) -> None:
+        self._size, self._panels, self._rows = (width, height), panels, rows
 
     def __enter__(self) -> tuple[Any, tuple[Any, ...]]:
         import matplotlib
@@ -111,8 +134,8 @@ class _canvas:  # noqa: N801  (used like a function)
 
         self._figure = Figure(figsize=self._size, layout="constrained")
         FigureCanvasSVG(self._figure)
-        axes = self._figure.subplots(1, self._panels, sharey=True, squeeze=False)
-        return self._figure, tuple(axes[0])
+        axes = self._figure.subplots(self._rows, self._panels, sharey=True, squeeze=False)
+        return self._figure, tuple(axes.ravel())
 
     def __exit__(self, *details: object) -> None:
         self._context.__exit__(None, None, None)

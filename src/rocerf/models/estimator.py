@@ -1,7 +1,7 @@
 """Any scikit-learn classifier that can be fitted again: scores and refits, no slopes.
 
-The favourable label is the user's own, so that a model fitted elsewhere and one fitted here agree. Refitting clones the
-estimator with all its options and fits the clone on the rows that are left.
+Estimators are fitted on the user's own labels, so that a model fitted elsewhere and one fitted here agree. Refitting
+clones the estimator with all its options and fits the clone on the rows that are left.
 """
 
 from __future__ import annotations
@@ -20,9 +20,25 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, unpack
-from rocerf.errors import FileFormatError, NoOptimumError, OptionError, UnsupportedModelError
+from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
+from rocerf.models.estimator_fitting import (
+    CLIP,
+    check_columns,
+    check_labels,
+    class_counts,
+    fitted_on,
+    names_of,
+    random_states,
+    refuse_unfitted,
+    refuse_what_is_no_classifier,
+    reseeded,
+    rows_for,
+    settled,
+    threshold_for,
+    weight_option,
+)
 from rocerf.models.model import RETRAININGS, Progress, Retraining
-from rocerf.models.options import checked_seed, checked_threshold, refuse_bare_rows
+from rocerf.models.options import checked_seed, refuse_bare_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +47,25 @@ Array = NDArray[np.float64]
 
 FILE_FORMAT = "rocerf-estimator-model/1"
 
-#: Probabilities are kept this far from 0 and 1, so that log-odds stay finite.
-CLIP = 1e-6
+#: Parts of fitted estimators that skops does not trust by itself and that we do, by name. Not everything of
+#: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
+TRUSTED = frozenset(
+    {
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+    }
+)
+
+#: Training rows whose scores are kept in the file, to be found again when it is read.
+CHECKED_ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +83,8 @@ class EstimatorEnsemble:
 
     def scores(self, X: Array) -> Array:
         """Score of every point (P, d) by every estimator, shape (M, P)."""
-        return np.stack([self.score_one(estimator, X) for estimator in self.estimators])
+        scores = [self.score_one(estimator, X) for estimator in self.estimators]
+        return np.array(scores, dtype=np.float64).reshape(len(self), len(X))
 
 
 class EstimatorModel:
@@ -77,10 +111,14 @@ class EstimatorModel:
 
     @classmethod
     def fit(cls, estimator: Any, train: TrainingSet, *, threshold: float = 0.5, seed: int = 0) -> EstimatorModel:
-        """Fit a clone of the estimator on the training rows, with the user's own labels and weights."""
+        """Fit a clone of the estimator on the training rows, with the user's own labels and weights.
+
+        Where the estimator leaves a ``random_state`` open (None), it becomes ``seed``.
+        """
         refuse_bare_rows(train)
-        _refuse_what_is_no_classifier(estimator)
-        fitted = _fitted_clone(estimator, train, np.arange(len(train)), None, named=train.from_frame)
+        refuse_what_is_no_classifier(estimator)
+        names = train.columns if train.from_frame else None
+        fitted = fitted_on(settled(estimator, checked_seed(seed)), train, names)
         return cls.from_sklearn(fitted, train, threshold=threshold, seed=seed)
 
     @classmethod
@@ -90,23 +128,23 @@ class EstimatorModel:
         Parameters
         ----------
         fitted : scikit-learn classifier
-            With ``predict_proba``, or with ``decision_function`` (then the threshold must stay 0.5).
+            With ``predict_proba``, or with ``decision_function`` (then that is the score, and the threshold must stay
+            0.5). Fitted on a DataFrame, it is also asked with one.
         train : TrainingSet
-            Its n rows and d columns, labelled as the estimator was taught.
+            Its n rows and d columns, labelled as the estimator was taught. Sample weights are used when rows are
+            deleted; they must be those it was fitted with.
         threshold : float in (0, 1)
             Probability of the favourable label from which a person is accepted.
         seed : int
-            From which the random states of refits are drawn.
+            For :meth:`without`, where the estimator leaves a ``random_state`` open.
         """
         refuse_bare_rows(train)
-        _refuse_what_is_no_classifier(fitted)
-        _refuse_other_rows(fitted, train)
-        if not hasattr(fitted, "predict_proba") and checked_threshold(threshold) != 0.5:
-            raise UnsupportedModelError(
-                f"Expected an estimator with predict_proba for threshold={threshold:g}, got {type(fitted).__name__} "
-                "without; keep threshold=0.5, or calibrate it (sklearn.calibration.CalibratedClassifierCV)."
-            )
-        return cls(train, fitted, threshold=checked_threshold(threshold), seed=checked_seed(seed))
+        refuse_what_is_no_classifier(fitted)
+        refuse_unfitted(fitted)
+        check_labels(fitted, train)
+        check_columns(fitted, train)
+        weight_option(fitted, train)
+        return cls(train, fitted, threshold=threshold_for(fitted, threshold), seed=checked_seed(seed))
 
     @property
     def train(self) -> TrainingSet:
@@ -132,7 +170,10 @@ class EstimatorModel:
         return matrix
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """Log-odds of the favourable label minus those of the threshold; shape (P,)."""
+        """Log-odds of the favourable label minus those of the threshold, shape (P,); NaN for rows with gaps.
+
+        Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
+        """
         return self._score_one(self._estimator, self.matrix(X))
 
     def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
@@ -144,22 +185,22 @@ class EstimatorModel:
         return (self.score(X) >= 0).astype(np.int64)
 
     def _score_one(self, estimator: Any, X: Array) -> Array:
-        if not len(X):
-            return np.empty(0)
-        rows = _rows_for(estimator, X)
+        scores, whole = np.full(len(X), np.nan), np.isfinite(X).all(axis=1)
+        if not whole.any():  # scikit-learn refuses tables without rows
+            return scores
+        rows = rows_for(estimator, X[whole])
         place = estimator.classes_.tolist().index(self.train.favourable)
         if hasattr(estimator, "predict_proba"):
             chance = np.clip(estimator.predict_proba(rows)[:, place], CLIP, 1.0 - CLIP)
-            return np.asarray(logit(chance) - self.offset)
-        scores = np.asarray(estimator.decision_function(rows), dtype=np.float64)
-        return scores if place == 1 else -scores
+            scores[whole] = logit(chance) - self.offset
+        else:
+            scores[whole] = np.asarray(estimator.decision_function(rows)) * (1.0 if place == 1 else -1.0)
+        return scores
 
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
         """The estimator fitted again after deleting these rows, with its own random state."""
-        gone = self.train.positions(ids)
-        kept = np.delete(np.arange(len(self.train)), gone)
-        fitted = _fitted_clone(self._estimator, self.train, kept, None, named=_is_named(self._estimator))
-        left = self.train.without(self.train.ids[gone]) if len(gone) else self.train
+        left = self.train.without(ids)
+        fitted = fitted_on(settled(self._estimator, self.seed), left, names_of(self._estimator))
         return EstimatorModel(left, fitted, threshold=self.threshold, seed=self.seed)
 
     def refitted(
@@ -179,14 +220,13 @@ class EstimatorModel:
             raise OptionError(f"Expected retraining to be one of {', '.join(RETRAININGS)}, got {retraining!r}.")
         if retraining == "warm":
             raise UnsupportedModelError(
-                "Expected retraining='fresh' for a scikit-learn estimator, got 'warm'; its fits start anew."
+                "Expected retraining='fresh' for a scikit-learn estimator, got 'warm': it cannot in general go on from "
+                "a fit, its fits start anew; use 'fresh'."
             )
-        rows, named = np.arange(len(self.train)), _is_named(self._estimator)
-        found = []
+        names, found = names_of(self._estimator), []
         for trial, ids in enumerate(deletions):
-            state = int(np.random.SeedSequence([checked_seed(seed), trial]).generate_state(1)[0])
-            kept = np.delete(rows, self.train.positions(ids))
-            found.append(_fitted_clone(self._estimator, self.train, kept, state, named=named))
+            fresh = reseeded(self._estimator, checked_seed(seed), trial)
+            found.append(fitted_on(fresh, self.train.without(ids), names))
             if progress is not None:
                 progress(trial + 1, len(deletions))
         return EstimatorEnsemble(tuple(found), self._score_one)
@@ -197,9 +237,8 @@ class EstimatorModel:
 
     @cached_property
     def class_counts(self) -> dict[Any, int]:
-        """Rows of each label."""
-        good = int(self.train.y.sum())
-        return {self.train.favourable: good, self.train.unfavourable: len(self.train) - good}
+        """Rows of each label that carry weight."""
+        return class_counts(self.train)
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove: then there is nothing left to tell apart."""
@@ -208,127 +247,75 @@ class EstimatorModel:
 
     def assumptions(self) -> tuple[str, ...]:
         """What "retrained" means for this model, in sentences."""
+        name, settings = type(self._estimator).__name__, self._estimator.get_params()
+        chance = (
+            "with new random numbers for each (its random_state)"
+            if random_states(self._estimator)
+            else "without random numbers of its own: the same rows give the same model"
+        )
+        balanced = any(key.endswith("class_weight") and isinstance(value, str) for key, value in settings.items())
         return (
-            f"a {type(self._estimator).__name__} is fitted again with the same options on the rows that are left",
-            "the decision threshold stays as it is when rows are deleted",
+            f"a {name} is fitted again with the same options on the rows that are left, {chance}",
+            f"everything it learns is learned again, scaling and choices of its own{' and class weights' * balanced} "
+            "included; the decision threshold stays as it is",
         )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write estimator (by skops, which cannot run code when read) and training rows to one ``.npz`` file."""
+        from sklearn import __version__ as version
         from skops.io import dumps
 
         about, arrays = pack(self.train)
-        about |= {"format": FILE_FORMAT, "threshold": self.threshold, "seed": self.seed}
-        arrays["estimator"] = np.frombuffer(dumps(self._estimator), dtype=np.uint8)
+        about |= {"format": FILE_FORMAT, "threshold": self.threshold, "seed": self.seed, "sklearn": version}
+        data = dumps(self._estimator)
+        strange = _untrusted(data)
+        if strange:
+            raise UnsupportedModelError(
+                f"Expected an estimator made of parts we can read back without running code, got one with "
+                f"{', '.join(strange[:3])}; keep the code that fits it instead, and fit it again."
+            )
+        arrays |= {"estimator": np.frombuffer(data, dtype=np.uint8), "scores": self.score(self.train.X[:CHECKED_ROWS])}
         with open(path, "wb") as file:
             np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> EstimatorModel:
-        """Read what :meth:`save` wrote; estimators with parts that are not scikit-learn's are refused."""
-        from skops.io import get_untrusted_types, loads
-
+        """Read what :meth:`save` wrote; its scores are compared with those it was saved with."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(str(arrays["about"]))
             if about["format"] != FILE_FORMAT:
                 raise KeyError(about["format"])
-            data = arrays["estimator"].tobytes()
-            strange = [name for name in get_untrusted_types(data=data) if not name.startswith("sklearn.")]
-            if strange:
-                raise ValueError(f"it holds {', '.join(strange[:3])}, which is not scikit-learn's")
-            estimator = loads(data, trusted=get_untrusted_types(data=data))
-        except (ValueError, KeyError, OSError, EOFError, TypeError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+            train, estimator = unpack(about, arrays), _read_estimator(arrays["estimator"].tobytes())
+            model = cls.from_sklearn(estimator, train, threshold=about["threshold"], seed=about["seed"])
+            same = np.allclose(model.score(train.X[:CHECKED_ROWS]), arrays["scores"], rtol=0.0, atol=1e-9)
+        except (FileNotFoundError, FileFormatError):
+            raise
+        except Exception as error:  # skops raises whatever zip, json or its loaders raise
             raise FileFormatError(
                 f"Expected a file written by EstimatorModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
                 "save the model again with this version."
             ) from error
-        return cls(unpack(about, arrays), estimator, threshold=about["threshold"], seed=about["seed"])
-
-
-def _is_named(estimator: Any) -> bool:
-    return getattr(estimator, "feature_names_in_", None) is not None
-
-
-def _rows_for(estimator: Any, X: Array) -> Any:
-    """The rows as the estimator was shown them: with column names if it knows them."""
-    if not _is_named(estimator):
-        return X
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=list(estimator.feature_names_in_))
-
-
-def _fitted_clone(estimator: Any, train: TrainingSet, kept: NDArray[np.intp], state: int | None, *, named: bool) -> Any:
-    """A clone fitted on these rows, every random state set from ``state`` unless that is None."""
-    import pandas as pd
-    from sklearn.base import clone
-    from sklearn.utils.validation import has_fit_parameter
-
-    labels = np.where(train.y[kept] == 1, 0, 1)
-    if labels.min() == labels.max():
-        raise NoOptimumError(
-            f"Expected rows of both classes to fit on, got {len(kept)} rows of one class; delete fewer rows."
-        )
-    fresh = clone(estimator)
-    if state is not None:
-        random = [name for name in fresh.get_params() if name == "random_state" or name.endswith("__random_state")]
-        fresh.set_params(**dict.fromkeys(random, state))
-    rows = pd.DataFrame(train.X[kept], columns=list(train.columns)) if named else train.X[kept]
-    options = {}
-    if train.weights is not None:
-        if not has_fit_parameter(fresh, "sample_weight"):
-            raise UnsupportedModelError(
-                f"Expected an estimator that takes sample weights, got {type(fresh).__name__}; leave the weights out."
+        if not same:
+            raise FileFormatError(
+                f"Expected the estimator in {path} to score as it did with scikit-learn {about['sklearn']}, it does "
+                "not: scikit-learn differs, or the file was altered; fit and save it again."
             )
-        options["sample_weight"] = train.weights[kept]
-    own = np.array([train.favourable, train.unfavourable], dtype=_label_type(train))
-    return fresh.fit(rows, own[labels], **options)
+        return model
 
 
-def _label_type(train: TrainingSet) -> Any:
-    return None if isinstance(train.favourable, type(train.unfavourable)) else object
+def _read_estimator(data: bytes) -> Any:
+    from skops.io import get_untrusted_types, loads
+
+    strange = _untrusted(data)
+    if strange:
+        raise ValueError(f"it holds {', '.join(strange[:3])}, which is not trusted")
+    return loads(data, trusted=get_untrusted_types(data=data))
 
 
-def _refuse_what_is_no_classifier(estimator: Any) -> None:
-    from sklearn.base import is_classifier
+def _untrusted(data: bytes) -> list[str]:
+    """Parts of an estimator written by skops that could run code when read, for all we know."""
+    from skops.io import get_untrusted_types
 
-    if not hasattr(estimator, "fit") or not is_classifier(estimator):
-        raise UnsupportedModelError(
-            f"Expected a scikit-learn classifier, got {type(estimator).__name__}; pass a classifier for two classes."
-        )
-    if not (hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")):
-        raise UnsupportedModelError(
-            f"Expected a classifier with predict_proba or decision_function, got {type(estimator).__name__} with "
-            "neither; a score is needed, not a decision alone."
-        )
-
-
-def _refuse_other_rows(fitted: Any, train: TrainingSet) -> None:
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(fitted)
-        classes = list(fitted.classes_.tolist())
-    except (NotFittedError, AttributeError) as error:
-        raise UnsupportedModelError(
-            f"Expected a fitted classifier, got a {type(fitted).__name__} that was not fitted; use "
-            "EstimatorModel.fit(estimator, train)."
-        ) from error
-    if len(classes) != 2 or set(classes) != {train.favourable, train.unfavourable}:
-        raise UnsupportedModelError(
-            f"Expected a classifier of {train.favourable!r} and {train.unfavourable!r}, got one of {classes}; "
-            "label the training set as the classifier was taught."
-        )
-    width = getattr(fitted, "n_features_in_", train.X.shape[1])
-    names = list(getattr(fitted, "feature_names_in_", train.columns))
-    if width != train.X.shape[1] or (train.from_frame and names != list(train.columns)):
-        raise UnsupportedModelError(
-            f"Expected a classifier fitted on the columns of the training set ({train.X.shape[1]}: "
-            f"{', '.join(train.columns[:4])}, ...), got one fitted on {width}: {', '.join(map(str, names[:4]))}, ...; "
-            "pass the rows it was fitted on, columns in the same order."
-        )
+    return [name for name in get_untrusted_types(data=data) if name not in TRUSTED]

@@ -1,0 +1,162 @@
+"""Several methods on a team's own rows and model: what each costs, and what it is worth when rows are deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.deletion.k import number_of_deletions
+from rocerf.errors import DataError, OptionError, RocerfError
+from rocerf.evaluation.experiment import costs_of
+from rocerf.evaluation.explainers import MethodOptions, explainer_named, words_of
+from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_validity
+from rocerf.evaluation.settings import ALL_METHODS, METHODS
+from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
+from rocerf.promises.simulated import Simulated
+from rocerf.recourse.result import Recourses
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+Step = Callable[[str, int, int], None]
+
+#: Columns of the table, in order.
+COLUMNS = (
+    *("method", "people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data"),
+    *("cost_over_plain", "validity", "validity_se", "worst_case_validity", "seconds_per_person", "parameters"),
+    "failure",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A row for each method (the keys are :data:`COLUMNS`), the validity trial by trial, and the answers.
+
+    ``people`` asked and were refused; ``accepted`` others are accepted as they are. A method that could not be run
+    has its reason under ``failure``.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    validity: Mapping[str, Validity]
+    recourses: Mapping[str, Recourses]
+    k: int
+    training_rows: int
+    people: int
+    accepted: int
+    trials: int
+    seed: int
+
+
+def compare(
+    model: Refittable,
+    people: ArrayLike | pd.DataFrame,
+    k: int | str,
+    *,
+    methods: Sequence[str] | None = None,
+    trials: int = 100,
+    effort: str = "normal",
+    simulated: Simulated | None = None,
+    seed: int = 0,
+    progress: Step | None = None,
+) -> Comparison:
+    """Explain the refused among ``people`` by each method and measure all of them on the same retrained models.
+
+    Without ``methods`` it is those of the paper and ours that suit the model.
+
+    Validity is over ``trials`` random deletions of k rows; for logistic models also under the worst deletion of at
+    most k rows that the adversary finds. Nothing is held immutable, since not every method could hold it.
+
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> table = compare(model, data.test.X[:40], 4, methods=["scfe", "retrained"], trials=5)
+    >>> [(row["method"], row["worst_case_validity"]) for row in table.rows]
+    [('scfe', 0.0), ('retrained', 1.0)]
+    """
+    rows_deleted = number_of_deletions(k, len(model.train))
+    linear = isinstance(model, LogisticModel)
+    methods = _checked_methods(METHODS["corrected", "lr" if linear else "nn"] if methods is None else methods)
+    matrix = model.matrix(people)
+    complete = matrix[np.isfinite(matrix).all(axis=1)]
+    refused = complete[model.predict(complete) == 0]
+    if not len(refused):
+        raise DataError(
+            f"Expected at least one person whom the model refuses, got none among {len(matrix)}; "
+            "give the people who ask for recourse."
+        )
+    options = MethodOptions(
+        rows_deleted, seed=seed, effort=effort, simulated=simulated or Simulated(), simulated_k=rows_deleted
+    )
+    found = _Found(model, refused, options, progress, len(methods) + 1)
+    plain = found.ask("plain").matrix
+    rows = {method: found.row(method, plain) for method in methods}
+    points = {name: found.recourses[name].matrix for name in methods if rows[name].get("answered")}
+    curves: dict[str, list[Validity]] = {}
+    if points:
+        tell = None if progress is None else lambda done, total: progress("retraining", done, total)
+        share = rows_deleted / len(model.train)
+        curves = validity_curves(model, points, [share], trials, seed + 1, progress=tell)
+    for place, name in enumerate(points):
+        rows[name] |= {"validity": curves[name][0].mean, "validity_se": curves[name][0].standard_error}
+        if isinstance(model, LogisticModel):
+            worst = worst_case_validity(model, points[name], rows_deleted, effort=effort, seed=seed + 1)
+            rows[name]["worst_case_validity"] = worst
+        if progress is not None:
+            progress("worst deletions", place + 1, len(points))
+    return Comparison(
+        rows=tuple({name: row.get(name) for name in COLUMNS} for row in rows.values()),
+        validity={name: curve[0] for name, curve in curves.items()},
+        recourses={name: found.recourses[name] for name in methods if name in found.recourses},
+        k=rows_deleted,
+        training_rows=len(model.train),
+        people=len(refused),
+        accepted=len(complete) - len(refused),
+        trials=trials,
+        seed=seed,
+    )
+
+
+class _Found:
+    """The methods' answers, asked one after the other."""
+
+    def __init__(
+        self, model: Refittable, people: Array, options: MethodOptions, progress: Step | None, total: int
+    ) -> None:
+        self.model, self.people, self.options = model, people, options
+        self.progress, self.total = progress, total
+        self.recourses: dict[str, Recourses] = {}
+        self.words = ""
+
+    def ask(self, method: str) -> Recourses:
+        explainer = explainer_named(method, self.model, self.options)
+        self.recourses[method] = explainer.explain(self.people)
+        self.words = words_of(explainer, self.recourses[method])
+        if self.progress is not None:
+            self.progress("methods", len(self.recourses), self.total)
+        return self.recourses[method]
+
+    def row(self, method: str, plain: Array) -> dict[str, Any]:
+        """A method's costs; a method that does not suit this model says so in its row."""
+        start = time.perf_counter()
+        try:
+            recourses = self.ask(method)
+        except RocerfError as error:
+            return {"method": method, "people": len(self.people), "failure": str(error)}
+        seconds = (time.perf_counter() - start) / len(self.people)
+        costs = costs_of(self.model, self.people, recourses.matrix, plain)
+        return {"method": method, **costs, "seconds_per_person": seconds, "parameters": self.words}
+
+
+def _checked_methods(methods: Sequence[str]) -> list[str]:
+    unknown = [method for method in methods if method not in ALL_METHODS]
+    if unknown or not methods:
+        got = ", ".join(map(repr, unknown)) or "none"
+        raise OptionError(f"Expected methods among {', '.join(ALL_METHODS)}, got {got}; name one or more of these.")
+    return list(dict.fromkeys(methods))

@@ -1,0 +1,378 @@
+"""Repeated linearisation against the global optimum where there are cuts, and against SciPy and Algorithm 1 elsewhere."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from networks import moons, small_network
+from problems import random_training_set, refused_people
+from rocerf import FeatureSchema, LogisticModel, NeuralModel, Rocerf, Status, TrainingSet
+from rocerf.baselines import Scfe
+from rocerf.promises import FirstOrder, Plain, Promise
+from rocerf.recourse import penalty
+from rocerf.recourse.cost import Cost
+from rocerf.recourse.cutting_plane import solve_by_cuts
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master import Master
+from rocerf.recourse.penalty import PenaltyOptions, PenaltyProblem, minimise_by_penalty, solve_by_penalty
+from rocerf.recourse.sequential import solve_by_linearisation
+from rocerf.recourse.solution import Outcome, Solution
+
+DELTA = 0.05
+
+
+@cache
+def curved() -> NeuralModel:
+    """A network whose boundary is bent: no straight line parts half moons."""
+    return NeuralModel.fit(moons(120), epochs=150, learning_rate=0.5, width=6, weight_decay=0.001, seed=1)
+
+
+def master(model: Any, X0: np.ndarray, norm: str = "l2", schema: FeatureSchema | None = None) -> Master:
+    return Master(X0, Cost.named(norm, np.asarray(model.train.spread)), FeasibleSet.around(X0, schema))
+
+
+def costs(problem: Master, solution: Solution) -> np.ndarray:
+    return problem.cost.of(solution.points - problem.X0)
+
+
+def rules(model: Any) -> FeatureSchema:
+    """All columns inside the range of the training rows; of three, the one that matters least is fixed.
+
+    The one that matters most may only go where the score rises.
+    """
+    X = model.train.X
+    slopes = model.score_and_slope(X)[1].mean(axis=0) * model.train.spread
+    least, most = np.argsort(np.abs(slopes))[[0, -1]]
+    schema = FeatureSchema.free(model.train.columns)
+    for j, name in enumerate(model.train.columns):
+        schema = schema.edit(name, lower=X[:, j].min(), upper=X[:, j].max())
+    if X.shape[1] > 2:
+        schema = schema.edit(f"x{least}", direction="fixed")
+    return schema.edit(f"x{most}", direction="increase" if slopes[most] > 0 else "decrease")
+
+
+def refused(model: Any, seed: int, count: int) -> np.ndarray:
+    """Refused people inside the range of the training rows."""
+    people = np.clip(refused_people(model, seed, 5 * count), model.train.X.min(axis=0), model.train.X.max(axis=0))
+    return people[model.score(people) < -0.05][:count]
+
+
+def holds(promise: Promise, solution: Solution) -> None:
+    """Every point, read again, one at a time, keeps the promise; what was not found is said so."""
+    found = solution.outcomes == Outcome.FOUND
+    assert np.isfinite(solution.points[found]).all()
+    assert np.isnan(solution.points[~found]).all()
+    for point, value in zip(solution.points[found], solution.values[found], strict=True):
+        again = promise.read(point[None]).values[0]
+        assert again >= DELTA
+        assert again == pytest.approx(value, abs=1e-8)
+
+
+def promises(model: Any) -> dict[str, Promise]:
+    return {"plain": Plain(model), "first order": FirstOrder(model, 3)}
+
+
+# --- where cuts show the global optimum ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_rules", [False, True])
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("name", ["plain", "first order"])
+@pytest.mark.parametrize("seed", range(4))
+def test_linearisation_comes_within_a_hundredth_of_the_global_optimum(
+    seed: int, name: str, norm: str, with_rules: bool
+) -> None:
+    model = LogisticModel.fit(random_training_set(seed, n=60), C=1.0)
+    people = refused(model, seed, 8)
+    problem = master(model, people, norm, rules(model) if with_rules else None)
+    promise = promises(model)[name]
+    cuts, found = solve_by_cuts(promise, problem, DELTA), solve_by_linearisation(promise, problem, DELTA)
+    holds(promise, found)
+    both = (cuts.outcomes == Outcome.FOUND) & (found.outcomes == Outcome.FOUND)
+    assert (both == (cuts.outcomes == Outcome.FOUND)).all()
+    ratio = costs(problem, found)[both] / costs(problem, cuts)[both]
+    assert ratio.min(initial=1.0) > 1 - 1e-5  # nothing is cheaper than the optimum, but for half the guard
+    assert ratio.max(initial=1.0) < 1.01
+
+
+# --- where nobody knows the global optimum: networks ----------------------------------------------------
+
+
+def by_slsqp(promise: Promise, problem: Master, norm: str, starts: int = 4) -> np.ndarray:
+    """The cheapest of several runs of SciPy's SLSQP for each person, started at random points around them."""
+    rng, best = np.random.default_rng(0), []
+    scale = problem.cost.scale
+    for i, x0 in enumerate(problem.X0):
+        d = len(x0)
+        lower = np.maximum((problem.allowed.lower[i] - x0) / scale, -20.0)
+        upper = np.minimum((problem.allowed.upper[i] - x0) / scale, 20.0)
+        # u = up - down, both at least 0: then L1 is linear, and the square of L2 smooth.
+        bounds = [*zip(np.maximum(lower, 0), np.maximum(upper, 0), strict=True)]
+        bounds += [*zip(np.maximum(-upper, 0), np.maximum(-lower, 0), strict=True)]
+
+        def step(v: np.ndarray, d: int = d) -> np.ndarray:
+            return v[:d] - v[d:]
+
+        def value(v: np.ndarray, x0: np.ndarray = x0) -> float:
+            return promise.read((x0 + scale * step(v))[None]).values[0] - DELTA  # noqa: B023
+
+        def slope(v: np.ndarray, x0: np.ndarray = x0) -> np.ndarray:
+            s = promise.read((x0 + scale * step(v))[None]).slopes[0] * scale  # noqa: B023
+            return np.concatenate([s, -s])
+
+        def price(v: np.ndarray) -> tuple[float, np.ndarray]:
+            if norm == "l1":
+                return float(v.sum()), np.ones(len(v))
+            u = step(v)  # noqa: B023
+            return float(u @ u + 1e-9 * v.sum()), np.concatenate([2 * u, -2 * u]) + 1e-9
+
+        found = [np.inf]
+        for trial in range(starts):
+            u = np.clip((0.5 + trial) * rng.normal(size=d), lower, upper)
+            result = minimize(
+                price,
+                np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)]),
+                jac=True,
+                bounds=bounds,
+                constraints=[{"type": "ineq", "fun": value, "jac": slope}],
+                method="SLSQP",
+                options={"maxiter": 150, "ftol": 1e-10},
+            )
+            if value(result.x) > -1e-6:
+                u = step(result.x)
+                found.append(np.abs(u).sum() if norm == "l1" else np.linalg.norm(u))
+        best.append(min(found))
+    return np.array(best)
+
+
+NETWORKS = {"small": small_network, "curved": curved}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_rules", [False, True])
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("name", ["plain", "first order"])
+def test_linearisation_on_a_bent_network_is_as_cheap_as_the_best_of_many_runs_of_scipy(
+    name: str, norm: str, with_rules: bool
+) -> None:
+    model = curved()
+    problem = master(model, refused(model, 0, 4), norm, rules(model) if with_rules else None)
+    promise = promises(model)[name]
+    found, reference = solve_by_linearisation(promise, problem, DELTA), by_slsqp(promise, problem, norm)
+    holds(promise, found)
+    assert (np.isfinite(reference) <= (found.outcomes == Outcome.FOUND)).all()
+    known = np.isfinite(reference)
+    assert known.sum() >= 3
+    assert (costs(problem, found)[known] / reference[known]).max() < 1.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("name", ["plain", "first order"])
+def test_linearisation_is_as_cheap_as_algorithm_1(
+    name: str, network: str, figures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(penalty, "PenaltyOptions", partial(PenaltyOptions, steps=60, doublings=15, bisections=4))
+    model = NETWORKS[network]()
+    problem = master(model, refused(model, 0, 5), "l2", rules(model) if network == "small" else None)
+    promise = promises(model)[name]
+    found, paper = solve_by_linearisation(promise, problem, DELTA), solve_by_penalty(promise, problem, DELTA)
+    for solution in (found, paper):
+        holds(promise, solution)
+    assert ((paper.outcomes == Outcome.FOUND) <= (found.outcomes == Outcome.FOUND)).all()
+    both = paper.outcomes == Outcome.FOUND
+    assert both.sum() >= 4
+    ratio = costs(problem, found)[both] / costs(problem, paper)[both]
+    figures.append(
+        f"repeated linearisation against Algorithm 1, {network} network, {name}: cost ratio "
+        f"{ratio.min():.4f} to {ratio.max():.4f}"
+    )
+    assert ratio.max() < 1.01
+    assert np.median(ratio) > 0.97  # and Algorithm 1 is not far off either
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda: LogisticModel.fit(random_training_set(1, n=60), C=1.0), small_network])
+def test_algorithm_1_finds_the_same_with_constraints_held_and_read_anew_at_every_step(make: Any) -> None:
+    model = make()
+    problem = master(model, refused(model, 0, 5))
+    promise = FirstOrder(model, 3)
+    arrays = PenaltyProblem(
+        X0=problem.X0,
+        scale=problem.cost.scale,
+        lower=problem.X0 - 50 * problem.cost.scale,
+        upper=problem.X0 + 50 * problem.cost.scale,
+        norm=problem.cost.norm,
+    )
+    reads = {"true": 0, "held": 0}
+
+    def read(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        reads["true"] += 1
+        reading = promise.read(points)
+        return reading.values, reading.slopes
+
+    def hold(points: np.ndarray) -> Any:
+        held = promise.held_at(points)
+
+        def read_held(others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            reads["held"] += 1
+            reading = held(others)
+            return reading.values, reading.slopes
+
+        return read_held
+
+    options = PenaltyOptions(steps=40, halvings=3, doublings=14, bisections=3)
+    (held, held_found), true_reads = minimise_by_penalty(read, arrays, DELTA, hold=hold, options=options), reads["true"]
+    reads["true"] = 0
+    anew, anew_found = minimise_by_penalty(read, arrays, DELTA, options=options)
+    assert held_found.all()
+    assert anew_found.all()
+    assert true_reads < reads["true"] / 10  # which is what holding is for
+    for points in (held, anew):
+        assert (promise.read(points).values >= DELTA).all()
+    ratio = arrays.cost(held) / arrays.cost(anew)
+    np.testing.assert_allclose(ratio, 1.0, atol=0.01)
+
+
+# --- what is allowed --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["sequential", "penalty"])
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_bounds_and_immutable_columns_are_kept_to_the_last_digit(
+    norm: str, solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(penalty, "PenaltyOptions", partial(PenaltyOptions, steps=20, doublings=12, bisections=3))
+    model = small_network()
+    people, X = refused(model, 1, 10), model.train.X
+    schema = rules(model).edit("x1", lower=float(np.quantile(X[:, 1], 0.3)), upper=float(np.quantile(X[:, 1], 0.7)))
+    assert [str(f.direction) for f in schema] == ["increase", "any", "fixed"]
+    lower, upper = schema.box(people)
+    assert ((people < lower) | (people > upper)).any()  # some must move to be allowed at all
+    recourses = Scfe(model, cost=norm, schema=schema, solver=solver).explain(people)
+    answered = recourses.answered
+    assert answered.sum() >= 5
+    points = recourses.matrix[answered]
+    assert (points >= lower[answered]).all()
+    assert (points <= upper[answered]).all()
+    assert (points[:, 2] == people[answered, 2]).all()
+    assert (points[:, 0] >= people[answered, 0]).all()
+    assert (model.predict(points) == 1).all()
+    if solver == "sequential":
+        robust = Rocerf(model, 2, promise="first_order", cost=norm, schema=schema).explain(people)
+        points = robust.matrix[robust.answered]
+        assert len(points) >= 3
+        assert (points >= lower[robust.answered]).all()
+        assert (points <= upper[robust.answered]).all()
+        assert (FirstOrder(model, 2).read(points).values >= 0).all()
+
+
+def test_what_need_not_move_does_not_move() -> None:
+    """A network that does not look at a column leaves it alone, exactly."""
+    train = TrainingSet(np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2)
+    module = torch.nn.Linear(3, 1)
+    module.weight.data = torch.tensor([[1.0, 0.0, -2.0]])
+    module.bias.data.fill_(-0.5)
+    model = NeuralModel.from_torch(module, train)
+    people = train.X[model.predict(train.X) == 0]
+    recourses = Scfe(model).explain(people)
+    assert recourses.answered.all()
+    np.testing.assert_array_equal(recourses.matrix[:, 1], people[:, 1])
+    scale = train.spread
+    normal = np.array([1.0, 0.0, -2.0]) * scale
+    np.testing.assert_allclose(recourses.costs, -model.score(people) / np.linalg.norm(normal), rtol=1e-3)
+
+
+# --- people who cannot be answered ------------------------------------------------------------------------
+
+
+def test_people_who_cannot_be_answered_are_results() -> None:
+    model = small_network()
+    people = refused(model, 2, 5)
+    frozen = FeatureSchema.free(model.train.columns)
+    for name in model.train.columns:
+        frozen = frozen.edit(name, direction="fixed")
+    recourses = Rocerf(model, 2, promise="first_order", schema=frozen).explain(people)
+    assert recourses.statuses == (Status.GAVE_UP,) * 5
+    assert all("without an answer" in reason for reason in recourses.reasons)
+    assert np.isnan(recourses.matrix).all()
+    tight = FeatureSchema.free(model.train.columns)
+    for j, name in enumerate(model.train.columns):
+        reach = 0.4 * model.train.spread[j]
+        tight = tight.edit(name, lower=people[:, j].min() - reach, upper=people[:, j].max() + reach)
+    mixed = Rocerf(model, 2, promise="first_order", schema=tight).explain(people)
+    alone = [Rocerf(model, 2, promise="first_order", schema=tight).explain(person[None]) for person in people]
+    assert mixed.statuses == tuple(one.statuses[0] for one in alone)  # nobody depends on the others
+    for i, one in enumerate(alone):
+        np.testing.assert_allclose(one.matrix[0], mixed.matrix[i], rtol=1e-6)
+
+
+def test_nobody_is_led_up_a_flat_slope() -> None:
+    """Where a ReLU is dead the score has no slope: the search ends, without an exception and without a point."""
+    first, last = torch.nn.Linear(2, 1), torch.nn.Linear(1, 1)
+    first.weight.data, first.bias.data = torch.tensor([[1.0, 1.0]]), torch.tensor([0.0])
+    last.weight.data, last.bias.data = torch.tensor([[1.0]]), torch.tensor([-1.0])
+    rng = np.random.default_rng(0)
+    train = TrainingSet(rng.normal(size=(50, 2)) * 2, np.arange(50) % 2)
+    model = NeuralModel.from_torch(torch.nn.Sequential(first, torch.nn.ReLU(), last), train)
+    dead, alive = np.array([-3.0, -3.0]), np.array([0.3, 0.2])
+    assert np.abs(model.score_and_slope(dead[None])[1]).max() == 0.0
+    recourses = Scfe(model).explain(np.array([dead, alive]))
+    assert recourses.statuses == (Status.GAVE_UP, Status.ANSWERED)
+    bounded = FeatureSchema.free(train.columns).edit("x0", lower=-5, upper=5).edit("x1", lower=-5, upper=5)
+    inside = Scfe(model, schema=bounded).explain(np.array([dead, alive]))
+    assert inside.statuses[1] is Status.ANSWERED
+    assert (model.score(inside.matrix[inside.answered]) >= 0).all()
+
+
+def test_nobody_asking_and_everybody_accepted() -> None:
+    model = small_network()
+    accepted = model.train.X[model.predict(model.train.X) == 1][:4]
+    explainer = Rocerf(model, 2, promise="first_order")
+    assert explainer.solver == "sequential"
+    assert explainer.explain(accepted).statuses == (Status.ALREADY_ACCEPTED,) * 4
+    assert len(explainer.explain(np.empty((0, 3)))) == 0
+
+
+def test_a_class_that_can_vanish_is_told_before_any_search() -> None:
+    model = small_network()
+    k = int(min(model.train.y.sum(), (1 - model.train.y).sum()))
+    recourses = Rocerf(model, k, promise="first_order").explain(refused(model, 2, 3))
+    assert recourses.statuses == (Status.PROMISE_IMPOSSIBLE,) * 3
+
+
+def test_progress_counts_people_up_and_may_interrupt() -> None:
+    model = small_network()
+    people, told = refused(model, 2, 6), []
+    Rocerf(model, 2, promise="first_order").explain(people, progress=lambda done, total: told.append((done, total)))
+    assert {total for _, total in told} == {6}
+    assert all(a <= b for (a, _), (b, _) in pairwise(told))
+    assert told[-1][0] == 6
+
+    class Interruption(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        raise Interruption
+
+    with pytest.raises(Interruption):
+        Rocerf(model, 2, promise="first_order").explain(people, progress=stop)
+
+
+def test_the_worst_rows_and_the_rounds_are_told() -> None:
+    model = small_network()
+    problem = master(model, refused(model, 2, 4))
+    promise = FirstOrder(model, 3)
+    solution = solve_by_linearisation(promise, problem, DELTA)
+    reading = promise.read(solution.points)
+    for j in range(4):
+        assert solution.worst_ids[j] is not None
+        assert solution.worst_ids[j].tolist() == reading.worst_ids(j).tolist()
+    assert (solution.rounds > 0).all()

@@ -1,0 +1,220 @@
+"""`rocerf reproduce` and `rocerf compare` as a user runs them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rocerf.cli import main
+
+SETTINGS = """
+preset: quick
+datasets: [german]
+models: [lr]
+methods: [scfe, roar, rocerf, retrained]
+people: 12
+worst_people: 6
+theorem_sizes: [400, 1600]
+theorem_k: [1, 2]
+"""
+
+
+class Run(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    """Run the command line here, in an empty folder, as the installed script does."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Run:
+        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return run
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_reproduce_quick_on_a_subset(run: Any, tmp_path: Path) -> None:
+    """The tables' shapes and the main orderings of the paper, and the corrected setting's."""
+    Path("settings.yaml").write_text(SETTINGS, "utf-8")
+    code, out, err = run("reproduce", "--quick", "--settings", "settings.yaml", "--out", "paper", "--workers", 1)
+    assert code == 0
+    assert "0 failed" in out
+    folder = tmp_path / "paper"
+    assert (folder / "report.html").is_file()
+    assert "jobs" in err
+    validity: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows(folder / "results.csv"):
+        if float(row["alpha"]) > 0:
+            validity[row["setting"], row["method"]].append(float(row["validity"]))
+    assert {key: len(values) for key, values in validity.items()} == {
+        **{("published", method): 25 for method in ("scfe", "roar", "rocerf")},
+        **{("corrected", method): 25 for method in ("scfe", "roar", "rocerf", "retrained")},
+    }
+    means = {key: float(np.mean(values)) for key, values in validity.items()}
+    assert means["corrected", "scfe"] == pytest.approx(0.5, abs=0.2)
+    for setting in ("published", "corrected"):
+        assert means[setting, "scfe"] < means[setting, "rocerf"]
+        assert means[setting, "rocerf"] >= 0.97
+    assert means["corrected", "retrained"] == 1.0
+    methods = {(row["setting"], row["method"]): row for row in rows(folder / "methods.csv")}
+    costs = {key: float(row["l2"]) for key, row in methods.items()}
+    assert costs["corrected", "scfe"] < costs["corrected", "rocerf"] < costs["corrected", "retrained"]
+    assert costs["corrected", "retrained"] < costs["corrected", "roar"]
+    worst = {key: float(row["worst_case_validity"]) for key, row in methods.items()}
+    assert (worst["corrected", "scfe"], worst["corrected", "rocerf"], worst["corrected", "retrained"]) == (0, 0, 1)
+    assert len(rows(folder / "sensitivity.csv")) == 5 * 6
+    assert [(row["n"], row["k"]) for row in rows(folder / "theorem.csv")] == [
+        *(("400", k) for k in "12"),
+        *(("1600", k) for k in "12"),
+    ]
+    for table in ("accuracy", "cost_l2_lr", "cost_l1_lr", "pareto"):
+        assert rows(folder / f"{table}.csv"), table
+    again = run("reproduce", "--settings", "settings.yaml", "--out", "paper", "--workers", 1, "--json")
+    assert (again.code, again.err) == (0, "")
+    document = json.loads(again.out)
+    assert (document["jobs_run"], document["failed"], document["missing"]) == (0, {}, {})
+
+
+@pytest.mark.slow
+def test_without_compas_it_ends_well_and_says_so(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCERF_COMPAS", str(tmp_path / "nowhere.csv"))
+    text = "datasets: [compas, german]\nmodels: [lr]\nsettings: [corrected]\nmethods: [scfe]\ntheorem_sizes: []\n"
+    Path("few.yaml").write_text(text + "people: 3\ntrials: 1\nalphas: [0.05]\n", "utf-8")
+    code, out, _ = run("reproduce", "--settings", "few.yaml", "--out", "few", "--workers", 1)
+    assert code == 0
+    assert "Missing: compas" in out
+    assert "compas" in json.loads((tmp_path / "few" / "run.json").read_text("utf-8"))["missing"]
+    assert [row["dataset"] for row in rows(tmp_path / "few" / "models.csv")] == ["german"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_leaves_finished_jobs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rocerf.cli", "reproduce", "--out", str(tmp_path / "run"), "--workers", "2"]
+    command += ["--datasets", "german", "--models", "lr"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+        jobs = tmp_path / "run" / "jobs"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and len(list(jobs.glob("*.json"))) < 3:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert err.decode().splitlines()[-1] == "rocerf: interrupted."
+    time.sleep(0.5)
+    records = [json.loads(path.read_text("utf-8")) for path in jobs.glob("*.json")]
+    assert len(records) >= 3
+    assert {record["status"] for record in records} == {"done"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--datasets", "gernam"], "'gernam'"),
+        (["--models", "svm"], "'svm'"),
+        (["--settings", "missing.yaml"], "missing.yaml"),
+        (["--settings", "odd.yaml"], "trails"),
+        (["--settings", "full.yaml", "--quick"], "full"),
+        (["--workers", "0"], "workers"),
+        (["--device", "abacus"], "abacus"),
+    ],
+)
+def test_reproduce_refuses_in_one_sentence(run: Any, tmp_path: Path, arguments: list[str], word: str) -> None:
+    (tmp_path / "odd.yaml").write_text("trails: 3\n", "utf-8")
+    (tmp_path / "full.yaml").write_text("preset: full\n", "utf-8")
+    code, out, err = run("reproduce", "--out", "out", *arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert word in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> list[object]:
+    """Options of `rocerf compare` for a small table with its people."""
+    rng = np.random.default_rng(5)
+    raw = rng.normal(size=(160, 3)) * [900.0, 40.0, 9.0] + [2500.0, 100.0, 45.0]
+    score = (raw - raw.mean(0)) / raw.std(0) @ [1.5, -1.0, 0.3]
+    frame = pd.DataFrame(raw.round(2), columns=["income", "debt", "age"])
+    granted = np.where(score + rng.logistic(size=160) > 0, "yes", "no")
+    frame.assign(granted=granted).to_csv(tmp_path / "train.csv", index=False)
+    people = frame[score < -0.5].head(8)
+    pd.concat([people, people.head(1).assign(income=9000.0)]).to_csv(tmp_path / "refused.csv", index=False)
+    files = ["--train", tmp_path / "train.csv", "--people", tmp_path / "refused.csv"]
+    return ["compare", *files, "--label", "granted", "--favourable", "yes", "--k", "4"]
+
+
+def test_compare_shows_what_each_method_is_worth(run: Any, table: list[object], tmp_path: Path) -> None:
+    chosen = ["--methods", "scfe,roar,rocerf,retrained", "--trials", "10", "--out", "found"]
+    code, out, err = run(*table, *chosen)
+    assert (code, err) == (0, "")
+    assert all(name in out for name in ("scfe", "roar", "rocerf", "retrained", "compare.csv"))
+    found = {row["method"]: row for row in rows(tmp_path / "found" / "compare.csv")}
+    assert list(found) == ["scfe", "roar", "rocerf", "retrained"]
+    assert {row["people"] for row in found.values()} == {"8"}  # the ninth is accepted as she is
+    assert float(found["scfe"]["validity"]) < 0.9 < float(found["rocerf"]["validity"])
+    assert (found["scfe"]["worst_case_validity"], found["retrained"]["worst_case_validity"]) == ("0.0", "1.0")
+    assert float(found["scfe"]["l2"]) < float(found["rocerf"]["l2"]) < float(found["retrained"]["l2"])
+    trials = rows(tmp_path / "found" / "trials.csv")
+    assert len(trials) == 4 * 10
+    mean = np.mean([float(row["validity"]) for row in trials if row["method"] == "scfe"])
+    assert mean == pytest.approx(float(found["scfe"]["validity"]))
+
+
+@pytest.mark.slow
+def test_compare_with_a_network(run: Any, table: list[object]) -> None:
+    options = ["--network", "--epochs", "60", "--methods", "scfe, retrained", "--trials", "3", "--json"]
+    code, out, err = run(*table, *options)
+    assert (code, err) == (0, "")
+    plain, refused = json.loads(out)["methods"]
+    assert plain["worst_case_validity"] is None
+    assert 0 <= plain["validity"] <= 1
+    assert "NeuralModel" in refused["failure"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--methods", "lime"], "'lime'"),
+        (["--methods", ","], "none"),
+        (["--k", "900"], "900"),
+        (["--network", "--model", "model.skops"], "--network"),
+    ],
+)
+def test_compare_refuses_in_one_sentence(run: Any, table: list[object], arguments: list[str], word: str) -> None:
+    code, out, err = run(*table, *arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert word in err
+
+
+def test_compare_when_nobody_is_refused(run: Any, table: list[object], tmp_path: Path) -> None:
+    pd.read_csv(tmp_path / "refused.csv").tail(1).to_csv(tmp_path / "refused.csv", index=False)
+    code, _, err = run(*table)
+    assert code == 2
+    assert "refuses" in err
