@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from problems import random_training_set, refused_people
 
+from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Recourses, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.baselines.standard import Adam

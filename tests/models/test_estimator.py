@@ -140,6 +140,18 @@ def test_estimators_that_know_column_names_are_asked_by_name() -> None:
     assert EstimatorModel.from_sklearn(DecisionTreeClassifier().fit(X, Y), NAMED).score(FRAME).shape == (len(X),)
 
 
+def test_names_are_dropped_only_where_no_column_is_chosen_by_name() -> None:
+    boosting = HistGradientBoostingClassifier(max_iter=4, monotonic_cst={"debt": 1}, random_state=0)
+    model = EstimatorModel.fit(boosting, NAMED)
+    kept = FRAME.iloc[20:]
+    plain = clone(boosting).set_params(random_state=int(np.random.SeedSequence([0, 0]).generate_state(1)[0]))
+    expected = log_odds(plain.fit(kept, Y[20:]), FRAME)
+    np.testing.assert_array_equal(model.refitted([np.arange(20)]).scores(X)[0], expected)
+    forest = EstimatorModel.fit(RandomForestClassifier(n_estimators=2), NAMED)
+    assert forest.estimator.feature_names_in_.tolist() == NAMES  # the user's estimator keeps them
+    assert not hasattr(forest.refitted(DELETIONS[:1]).estimators[0], "feature_names_in_")
+
+
 # --- refits -------------------------------------------------------------------------------------------
 
 

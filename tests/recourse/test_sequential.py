@@ -105,7 +105,7 @@ def test_linearisation_comes_within_a_hundredth_of_the_global_optimum(
 # --- where nobody knows the global optimum: networks ----------------------------------------------------
 
 
-def by_slsqp(promise: Promise, problem: Master, norm: str, starts: int = 4) -> np.ndarray:
+def by_slsqp(promise: Promise, problem: Master, norm: str, starts: int = 2) -> np.ndarray:
     """The cheapest of several runs of SciPy's SLSQP for each person, started at random points around them."""
     rng, best = np.random.default_rng(0), []
     scale = problem.cost.scale
@@ -163,23 +163,22 @@ def test_linearisation_on_a_bent_network_is_as_cheap_as_the_best_of_many_runs_of
     name: str, norm: str, with_rules: bool
 ) -> None:
     model = curved()
-    problem = master(model, refused(model, 0, 4), norm, rules(model) if with_rules else None)
+    problem = master(model, refused(model, 0, 3), norm, rules(model) if with_rules else None)
     promise = promises(model)[name]
     found, reference = solve_by_linearisation(promise, problem, DELTA), by_slsqp(promise, problem, norm)
     holds(promise, found)
     assert (np.isfinite(reference) <= (found.outcomes == Outcome.FOUND)).all()
     known = np.isfinite(reference)
-    assert known.sum() >= 3
+    assert known.sum() >= 2
     assert (costs(problem, found)[known] / reference[known]).max() < 1.01
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("name", ["plain", "first order"])
+@pytest.mark.parametrize(("network", "name"), [("small", "plain"), ("curved", "plain"), ("curved", "first order")])
 def test_linearisation_is_as_cheap_as_algorithm_1(
     name: str, network: str, figures: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(penalty, "PenaltyOptions", partial(PenaltyOptions, steps=60, doublings=15, bisections=4))
+    monkeypatch.setattr(penalty, "PenaltyOptions", partial(PenaltyOptions, first_lambda=4.0, steps=50, doublings=10, bisections=3))
     model = NETWORKS[network]()
     problem = master(model, refused(model, 0, 5), "l2", rules(model) if network == "small" else None)
     promise = promises(model)[name]
@@ -202,7 +201,7 @@ def test_linearisation_is_as_cheap_as_algorithm_1(
 @pytest.mark.parametrize("make", [lambda: LogisticModel.fit(random_training_set(1, n=60), C=1.0), small_network])
 def test_algorithm_1_finds_the_same_with_constraints_held_and_read_anew_at_every_step(make: Any) -> None:
     model = make()
-    problem = master(model, refused(model, 0, 5))
+    problem = master(model, refused(model, 0, 3))
     promise = FirstOrder(model, 3)
     arrays = PenaltyProblem(
         X0=problem.X0,
@@ -228,7 +227,7 @@ def test_algorithm_1_finds_the_same_with_constraints_held_and_read_anew_at_every
 
         return read_held
 
-    options = PenaltyOptions(steps=40, halvings=3, doublings=14, bisections=3)
+    options = PenaltyOptions(first_lambda=1.0, steps=60, halvings=2, doublings=8, bisections=2)
     (held, held_found), true_reads = minimise_by_penalty(read, arrays, DELTA, hold=hold, options=options), reads["true"]
     reads["true"] = 0
     anew, anew_found = minimise_by_penalty(read, arrays, DELTA, options=options)
@@ -303,15 +302,29 @@ def test_people_who_cannot_be_answered_are_results() -> None:
     assert recourses.statuses == (Status.GAVE_UP,) * 5
     assert all("without an answer" in reason for reason in recourses.reasons)
     assert np.isnan(recourses.matrix).all()
-    tight = FeatureSchema.free(model.train.columns)
-    for j, name in enumerate(model.train.columns):
-        reach = 0.4 * model.train.spread[j]
-        tight = tight.edit(name, lower=people[:, j].min() - reach, upper=people[:, j].max() + reach)
-    mixed = Rocerf(model, 2, promise="first_order", schema=tight).explain(people)
-    alone = [Rocerf(model, 2, promise="first_order", schema=tight).explain(person[None]) for person in people]
-    assert mixed.statuses == tuple(one.statuses[0] for one in alone)  # nobody depends on the others
-    for i, one in enumerate(alone):
-        np.testing.assert_allclose(one.matrix[0], mixed.matrix[i], rtol=1e-6)
+
+
+@pytest.mark.parametrize("promise", ["plain", "first order"])
+def test_with_one_column_free_the_first_good_point_of_a_fine_grid_is_found_or_there_is_none(promise: str) -> None:
+    model = small_network()
+    people, spread = refused(model, 2, 5), model.train.spread[0]
+    bound = float(model.train.X[:, 0].mean() + 0.4 * spread)
+    schema = FeatureSchema.free(model.train.columns).edit("x0", lower=bound - 9 * spread, upper=bound)
+    schema = schema.edit("x1", direction="fixed").edit("x2", direction="fixed")
+    asked = promises(model)[promise]
+    recourses = Rocerf(model, asked.k, promise=asked, schema=schema).explain(people)
+    for i, person in enumerate(people):
+        grid = np.repeat(person[None], 4001, axis=0)
+        grid[:, 0] = np.linspace(bound - 9 * spread, bound, 4001)
+        good = asked.read(grid).values >= 0
+        assert recourses.statuses[i] is (Status.ANSWERED if good.any() else Status.GAVE_UP)
+        if good.any():
+            nearest = np.abs(grid[good, 0] - person[0]).min() / spread
+            assert recourses.costs[i] == pytest.approx(nearest, abs=0.01)
+    assert len(set(recourses.statuses)) == 2
+    alone = Rocerf(model, asked.k, promise=asked, schema=schema).explain(people[-1:])  # nobody depends on the others
+    assert alone.statuses[0] is recourses.statuses[-1]
+    np.testing.assert_allclose(alone.matrix[0], recourses.matrix[-1], rtol=1e-6)
 
 
 def test_nobody_is_led_up_a_flat_slope() -> None:

@@ -76,7 +76,8 @@ class _Module(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         self.floor = options.variance_floor
         for name, sizes in options.layers.items():
-            setattr(self, name, torch.nn.Linear(*sizes))
+            # Its values come from the seed or a file: torch's own stream of chance is left alone.
+            setattr(self, name, torch.nn.utils.skip_init(torch.nn.Linear, *sizes))
 
     def encode(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log variance (m, latent) of rows (m, D)."""

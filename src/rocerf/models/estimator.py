@@ -27,6 +27,7 @@ from rocerf.models.estimator_fitting import (
     check_labels,
     class_counts,
     fitted_on,
+    nameless,
     names_of,
     random_states,
     refuse_unfitted,
@@ -106,7 +107,7 @@ class EstimatorModel:
     """
 
     def __init__(self, train: TrainingSet, estimator: Any, *, threshold: float, seed: int) -> None:
-        self._train, self._estimator = train, estimator
+        self._train, self._estimator, self._asked = train, estimator, nameless(estimator)
         self.threshold, self.seed = threshold, seed
 
     @classmethod
@@ -174,7 +175,7 @@ class EstimatorModel:
 
         Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
         """
-        return self._score_one(self._estimator, self.matrix(X))
+        return self._score_one(self._asked, self.matrix(X))
 
     def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """The same: this is the estimator in force."""
@@ -223,7 +224,7 @@ class EstimatorModel:
                 "Expected retraining='fresh' for a scikit-learn estimator, got 'warm': it cannot in general go on from "
                 "a fit, its fits start anew; use 'fresh'."
             )
-        names, found = names_of(self._estimator), []
+        names, found = names_of(self._asked), []
         for trial, ids in enumerate(deletions):
             fresh = reseeded(self._estimator, checked_seed(seed), trial)
             found.append(fitted_on(fresh, self.train.without(ids), names))

@@ -6,6 +6,7 @@ random states that do not depend on chance.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,23 @@ def names_of(estimator: Any) -> Sequence[str] | None:
     """The columns the estimator knows by name, if it was fitted on a DataFrame."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def nameless(estimator: Any) -> Any:
+    """The fitted estimator without its column names where it can do without; the given one is left alone.
+
+    Tables with names are several times slower to ask, and only steps that choose columns by name need them: parts that
+    are estimators themselves, and options that are more than a word or a number.
+    """
+    settings = estimator.get_params()
+    if any("__" in name or not isinstance(value, str | int | float | None) for name, value in settings.items()):
+        return estimator
+    bare = copy.copy(estimator)
+    try:
+        del bare.feature_names_in_
+    except AttributeError:  # it has none, or computes them
+        return estimator
+    return bare
 
 
 def rows_for(estimator: Any, X: Array) -> Any:

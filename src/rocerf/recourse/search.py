@@ -33,8 +33,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
-#: Reads of the promise for each person.
-BUDGET = 4000
+#: Reads of the promise for each person, and more for each column that has to wait for its turn in a scan.
+BUDGET, MORE = 4000, 100
 
 #: Spots improved at once for each person; attempts without progress after which a person is left alone.
 SPOTS, ATTEMPTS = 2, 4
@@ -62,7 +62,7 @@ def solve_by_search(
     upper: Array,
     anchors: Array,
     seed: int = 0,
-    budget: int = BUDGET,
+    budget: int | None = None,
     progress: Progress | None = None,
 ) -> Solution:
     """The cheapest point found with ``promise >= delta`` for each person, from values of the promise alone.
@@ -79,6 +79,8 @@ def solve_by_search(
         range (or to where the person stands, if beyond), no further.
     anchors : array of shape (m, d)
         Points near which to look, such as training rows; brought into each person's box before use.
+    budget : int, optional
+        Points to read for each person at most; by default 4000, and 100 more for each column beyond 24.
 
     Examples
     --------
@@ -96,6 +98,8 @@ def solve_by_search(
     ('FOUND', [[2.5]])
     """
     solution = Solution.blank(*master.X0.shape)
+    if budget is None:
+        budget = BUDGET + MORE * max(master.X0.shape[1] - MOST_COLUMNS, 0)
     pool = _pool(promise, anchors, delta + GUARD, seed)
     asking = np.flatnonzero(~master.allowed.empty)
     done = len(master.X0) - len(asking)

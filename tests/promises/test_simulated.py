@@ -1,0 +1,736 @@
+"""The promise by simulation, against a model whose retrainings have a known distribution, and with real ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, norm
+
+from networks import DEVICES, finite_differences, moons, people_near, small_network
+from problems import random_training_set, refused_people
+from rocerf import FeatureSchema, LogisticModel, NeuralModel, Recourses, Rocerf, Status, TrainingSet
+from rocerf.baselines import Scfe
+from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.errors import NotConvergedError, OptionError
+from rocerf.evaluation import average_validity
+from rocerf.models.linear_ensemble import LinearEnsemble
+from rocerf.models.model import Refittable, Smooth
+from rocerf.promises import HeldOut, Simulated, simulated
+from rocerf.promises.held_out import clopper_pearson
+from rocerf.promises.simulated import SimulatedPromise
+
+SLOPES, ACCEPTANCE = np.array([1.5, -1.0]), -0.3
+
+#: Standard deviations of what retraining does to two slopes and a constant.
+NOISES = {
+    "differs among people": np.diag([0.3, 0.3, 0.1]),
+    "shared by people": np.diag([0.0, 0.0, 0.4]),
+    "both": np.diag([0.3, 0.2, 0.3]),
+}
+
+
+class Noisy:
+    """A linear model whose retraining adds Gaussian noise to its parameters, so that all chances are known exactly.
+
+    ``spoil`` adds this much to the scores of the models of a slice, as if they had been retrained badly.
+    """
+
+    def __init__(self, noise: np.ndarray, *, n: int = 120, spoil: tuple[slice, float] = (slice(0, 0), 0.0)) -> None:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, 2))
+        self.train = TrainingSet(X, (X @ SLOPES + ACCEPTANCE + rng.normal(size=n) > 0).astype(int))
+        self.noise, self.spoil = noise, spoil
+        self.asked: list[tuple[list[tuple[Any, ...]], str, int]] = []
+
+    def matrix(self, X: Any) -> np.ndarray:
+        return np.asarray(X, dtype=np.float64)
+
+    def score(self, X: Any) -> np.ndarray:
+        return self.matrix(X) @ SLOPES + ACCEPTANCE
+
+    def deployed_score(self, X: Any) -> np.ndarray:
+        return self.score(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return (self.score(X) >= 0).astype(np.int64)
+
+    def score_and_slope(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.score(X), np.broadcast_to(SLOPES, X.shape)
+
+    def without(self, ids: Iterable[Any]) -> Noisy:
+        return self
+
+    def refitted(
+        self, deletions: Sequence[Any], *, retraining: str = "fresh", seed: int = 0, progress: Any = None
+    ) -> LinearEnsemble:
+        self.asked.append(([tuple(ids.tolist()) for ids in deletions], retraining, seed))
+        drawn = np.array([np.random.default_rng([seed, m, 7]).normal(size=3) for m in range(len(deletions))])
+        moved = drawn @ self.noise.T
+        moved[self.spoil[0], 2] += self.spoil[1]
+        return LinearEnsemble(SLOPES + moved[:, :2], ACCEPTANCE + moved[:, 2])
+
+    def restored(self, arrays: Sequence[Any]) -> LinearEnsemble:
+        return LinearEnsemble(*arrays)
+
+    def removable_class(self, k: int) -> None:
+        return None
+
+    def assumptions(self) -> tuple[str, ...]:
+        return ("retraining adds noise",)
+
+    def save(self, path: Any) -> None:
+        raise NotImplementedError
+
+    def chances(self, X: np.ndarray) -> np.ndarray:
+        """The share of all retrained models that accept each point: exact."""
+        return norm.cdf(self.score(X) / np.linalg.norm(np.column_stack([X, np.ones(len(X))]) @ self.noise, axis=1))
+
+
+def climb(promise: SimulatedPromise, X0: np.ndarray) -> np.ndarray:
+    """Points where the promise just holds, on the line in which the score rises; NaN where it never does."""
+    low, high = np.zeros(len(X0)), np.full(len(X0), 30.0)
+    for _ in range(40):
+        middle = (low + high) / 2
+        good = promise.read(X0 + middle[:, None] * SLOPES).values >= 0
+        low, high = np.where(good, low, middle), np.where(good, middle, high)
+    points = X0 + high[:, None] * SLOPES
+    return np.where((promise.read(points).values >= 0)[:, None], points, np.nan)
+
+
+def chosen(model: Any, options: Simulated, seed: int, k: int = 6) -> SimulatedPromise:
+    promise = options.about(model, k, seed=seed)
+    promise.choose(climb)
+    return promise
+
+
+PEOPLE = np.random.default_rng(99).normal(size=(300, 2))
+REFUSED = PEOPLE[PEOPLE @ SLOPES + ACCEPTANCE < 0]
+
+
+def test_the_fake_is_a_model_as_far_as_the_promise_can_tell() -> None:
+    assert isinstance(Noisy(NOISES["both"]), Refittable)
+    assert isinstance(Noisy(NOISES["both"]), Smooth)
+
+
+# --- choosing the margin ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_margin_chosen_reaches_the_validity_asked_and_hardly_more(
+    noise: str, margin: str, figures: list[str]
+) -> None:
+    """Thirty explainers: the exact share of accepting models, for people the choice never saw."""
+    model, target = Noisy(NOISES[noise]), 0.9
+    options = Simulated(validity=target, margin=margin, checking=1)
+    reached = []
+    for seed in range(30):
+        points = climb(chosen(model, options, seed), REFUSED)
+        assert np.isfinite(points).all()
+        reached.append(float(model.chances(points).mean()))
+    figures.append(
+        f"validity asked for 90 %, noise {noise}, margin {margin}: reached by {np.mean(np.array(reached) >= target):.0%} "
+        f"of 30 choices, on average {np.mean(reached):.1%}"
+    )
+    assert np.mean(np.array(reached) >= target) >= 0.85
+    assert np.mean(reached) < 0.97  # not by asking for far too much
+    fresh = np.random.default_rng(0).normal(size=(20_000, 3)) @ model.noise.T
+    scores = points @ (SLOPES + fresh[:, :2]).T + ACCEPTANCE + fresh[:, 2]
+    assert (scores >= 0).mean() == pytest.approx(reached[-1], abs=0.01)  # the exact share is what drawing gives
+
+
+def test_a_share_so_near_to_all_cannot_be_shown_by_so_few_models_where_people_share_their_fate() -> None:
+    """60 models that all accept show 95 % of models with 95 % confidence, not 99 %: then more must be asked for."""
+    model, options = Noisy(NOISES["shared by people"]), Simulated(checking=1)
+    assert (options.validity, options.choosing) == (0.99, 60)
+    reached = []
+    for seed in range(30):
+        try:
+            points = climb(chosen(model, options, seed), REFUSED)
+        except NotConvergedError:
+            continue  # an honest answer, too
+        reached.append(float(model.chances(points).mean()) >= 0.99)
+    assert np.mean(reached or [True]) >= 0.85
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+def test_no_smaller_margin_of_the_search_would_have_done(margin: str) -> None:
+    """The rule written out: mean less 1.645 standard errors over the choosing models, at the factor and one step below."""
+    model, options = Noisy(NOISES["both"]), Simulated(validity=0.9, margin=margin, checking=1)
+    promise = chosen(model, options, seed=3)
+    X0 = model.train.X[model.predict(model.train.X) == 0]
+
+    def reaches(factor: float) -> bool:
+        points = climb(promise.at(factor), X0)
+        shares = (promise.models[40:100].scores(points) >= 0).mean(axis=1)
+        return bool(shares.mean() - 1.645 * shares.std(ddof=1) / np.sqrt(60) >= 0.9)
+
+    unit = 1.0 if margin == "spread" else float(model.score(model.train.X).std())
+    grid = [0.0, *(unit * 0.5 * 2.0**i for i in range(6))]
+    high = next(factor for factor in grid if reaches(factor))
+    low = grid[grid.index(high) - 1]
+    width = (high - low) / 16
+    assert promise.factor is not None
+    assert reaches(promise.factor)
+    assert not reaches(promise.factor - width)
+    assert low < promise.factor <= high
+
+
+def test_the_people_who_decide_are_refused_training_rows() -> None:
+    model = Noisy(NOISES["both"], n=900)
+    seen: list[np.ndarray] = []
+
+    def solve(promise: SimulatedPromise, X0: np.ndarray) -> np.ndarray:
+        seen.append(X0)
+        return climb(promise, X0)
+
+    Simulated(validity=0.9, checking=1).about(model, 6).choose(solve)
+    rows = {tuple(row) for row in model.train.X[model.predict(model.train.X) == 0]}
+    assert all(len(X0) == 200 for X0 in seen)
+    assert {tuple(row) for row in seen[0]} < rows
+    assert all((X0 == seen[0]).all() for X0 in seen)
+
+
+def test_people_without_an_answer_do_not_count_in_choosing() -> None:
+    model, options = Noisy(NOISES["both"]), Simulated(validity=0.9, checking=1)
+    promise = options.about(model, 6)
+
+    def half(asked: SimulatedPromise, X0: np.ndarray) -> np.ndarray:
+        points = climb(asked, X0)
+        points[::2] = np.nan
+        return points
+
+    promise.choose(half)
+    assert promise.factor == pytest.approx(chosen(model, options, 0).factor, rel=0.5)
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+def test_a_validity_that_no_margin_reaches_is_an_error(margin: str) -> None:
+    """Slopes that change their sign: however far a person goes, a third of the models refuses."""
+    model = Noisy(np.diag([3.0, 3.0, 0.0]))
+    message = {"spread": "recourse for some of the training rows", "fixed": r"a margin at which 90\.0% .* found none up to"}
+    with pytest.raises(NotConvergedError, match=message[margin] + ".*lower validity"):
+        Rocerf(model, 6, promise=Simulated(validity=0.9, margin=margin, checking=5)).explain(REFUSED[:3])
+
+
+def test_nobody_can_be_answered_inside_the_bounds_is_an_error_of_choosing() -> None:
+    model = Noisy(NOISES["both"])
+    schema = FeatureSchema.free(model.train.columns)
+    for name in model.train.columns:
+        schema = schema.edit(name, direction="fixed")
+    with pytest.raises(NotConvergedError, match="found none for any of .*widen the bounds"):
+        Rocerf(model, 6, promise=Simulated(validity=0.9, checking=5), schema=schema).explain(REFUSED[:3])
+
+
+def test_the_promise_cannot_be_read_before_its_margin_is_chosen() -> None:
+    promise = Simulated().about(Noisy(NOISES["both"]), 6)
+    with pytest.raises(OptionError, match="the margin to be chosen before"):
+        promise.read(REFUSED)
+
+
+def test_a_model_that_refuses_none_of_its_rows_still_keeps_what_it_says() -> None:
+    """Nobody in the training rows can decide the margin, but people beyond them are refused and do ask."""
+    model = Noisy(NOISES["shared by people"])
+    model.train = TrainingSet(model.train.X + 4 * SLOPES, model.train.y.astype(int))
+    assert model.predict(model.train.X).all()
+    explainer = Rocerf(model, 6, promise=Simulated(validity=0.9))
+    try:
+        recourses = explainer.explain(REFUSED[:20])
+    except NotConvergedError:
+        return  # to say that it cannot be done is fair
+    assert model.chances(recourses.matrix).mean() >= 0.85
+
+
+# --- three groups that share nothing ------------------------------------------------------------------------
+
+
+def test_all_models_are_trained_together_and_each_has_its_own_seed_and_deletion() -> None:
+    model = Noisy(NOISES["both"], n=400)
+    promise = Simulated(shaping=30, choosing=50, checking=70).about(model, 40, seed=5)
+    promise.simulate()
+    promise.simulate()
+    _ = promise.models
+    ((deletions, retraining, _),) = model.asked  # once
+    assert (len(deletions), retraining) == (150, "fresh")
+    assert len({rows for rows in deletions if rows}) == len([rows for rows in deletions if rows])
+    sizes = [len(rows) for rows in deletions]
+    assert (min(sizes), max(sizes)) == (0, 40)
+    assert np.mean(sizes) == pytest.approx(20, abs=3)  # all sizes from 0 to k are equally likely
+    parts = [promise._shaping, promise._choosing, promise._checking]
+    assert [len(part) for part in parts] == [30, 50, 70]
+    constants = np.concatenate([part.constants for part in parts])
+    np.testing.assert_array_equal(constants, promise.models.constants)
+    assert len(set(constants.tolist())) == 150
+
+
+def test_networks_of_the_three_groups_start_from_different_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_network()
+    seen: list[int] = []
+    stack = type(model._retrainer).stack
+
+    def spy(self: Any, train: Any, design: Any, kept: Any, seeds: list[int], *rest: Any) -> Any:
+        seen.extend(seeds)
+        return stack(self, train, design, kept, seeds, *rest)
+
+    monkeypatch.setattr(type(model._retrainer), "stack", spy)
+    Simulated(shaping=4, choosing=5, checking=6).about(model, 3, seed=0).simulate()
+    assert len(set(seen)) == len(seen) == 15
+    simulated_seeds = set(seen)
+    seen.clear()
+    average_validity(model, people_near(model, 3), 0.05, trials=8, seed=0)  # with the same seed as the promise
+    assert len(seen) == 8
+    assert not simulated_seeds & set(seen)
+
+
+def test_whoever_evaluates_with_the_same_seed_does_not_meet_the_same_deletions() -> None:
+    model = Noisy(NOISES["both"])
+    Simulated().about(model, 6, seed=0).simulate()
+    ((deletions, _, stream),) = model.asked
+    assert stream != 0
+    others = {tuple(ids.tolist()) for ids in random_deletions(model.train, 6, 200, seed=0)}
+    assert not others & {rows for rows in deletions if len(rows) == 6}
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+def test_choosing_never_sees_the_models_that_check(margin: str) -> None:
+    options = Simulated(validity=0.9, margin=margin, shaping=20, choosing=30, checking=40)
+    found = {
+        name: Rocerf(Noisy(NOISES["both"], spoil=spoil), 6, promise=options, seed=2).explain(REFUSED[:40])
+        for name, spoil in {
+            "none": (slice(0, 0), 0.0),
+            "checking": (slice(50, 90), -1.0),
+            "choosing": (slice(20, 50), -1.0),
+            "shaping": (slice(0, 20), -1.0),
+        }.items()
+    }
+    np.testing.assert_array_equal(found["checking"].matrix, found["none"].matrix)
+    assert found["checking"].held_out.validity < found["none"].held_out.validity - 0.2  # but they do judge
+    assert found["choosing"].costs.mean() > found["none"].costs.mean() + 0.1
+    assert found["choosing"].held_out.validity > found["none"].held_out.validity
+    if margin == "fixed":  # one margin for everybody has no shape
+        np.testing.assert_array_equal(found["shaping"].matrix, found["none"].matrix)
+    else:
+        assert np.abs(found["shaping"].matrix - found["none"].matrix).max() > 1e-3
+
+
+def test_the_seed_decides_everything() -> None:
+    options = Simulated(validity=0.9, checking=10)
+    first, again, other = (
+        Rocerf(Noisy(NOISES["both"]), 6, promise=options, seed=seed).explain(REFUSED[:5]) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.matrix, again.matrix)
+    assert first.held_out.to_dict() == again.held_out.to_dict()
+    assert np.abs(first.matrix - other.matrix).max() > 1e-3
+
+
+# --- what is reported ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (1, 1), (1, 10), (57, 60), (60, 60), (99, 100), (500, 1000)])
+def test_clopper_pearson_is_scipy_s(successes: int, trials: int, confidence: float) -> None:
+    exact = binomtest(successes, trials, alternative="greater").proportion_ci(confidence, method="exact")
+    assert clopper_pearson(successes, trials, confidence) == pytest.approx(exact.low, abs=1e-12)
+
+
+def check(promise: SimulatedPromise, points: np.ndarray, seed: int) -> HeldOut:
+    """The check with other models, drawn anew."""
+    return replace(promise, seed=seed, _models=None).check(points)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_bounds_are_below_the_truth_as_often_as_they_say(noise: str) -> None:
+    """400 checks of the same points with new models each time, people sharing the models of a check."""
+    model, options = Noisy(NOISES[noise]), Simulated(shaping=2, choosing=2, checking=60, confidence=0.9)
+    promise = replace(options.about(model, 6), factor=0.0)
+    points = REFUSED[:25] + np.linspace(0.5, 1.2, 25)[:, None] * SLOPES
+    points = points[model.score(points) > 0.05]
+    chances = model.chances(points)
+    covered, alone, pooled = [], [], []
+    for seed in range(400):
+        held_out = check(promise, points, seed)
+        covered.append(held_out.lower_bound <= chances.mean())
+        alone.append([held_out.bound_of(j) <= chances[j] for j in (0, 9)])
+        pooled.append(clopper_pearson(int(held_out.accepted.sum()), 60 * len(points), 0.9) <= chances.mean())
+    slack = 3 * np.sqrt(0.9 * 0.1 / 400)
+    assert np.mean(covered) >= 0.9 - slack
+    assert np.mean(alone, axis=0).min() >= 0.9 - slack
+    if noise == "shared by people":  # which is why pairs are not counted as if they were trials
+        assert np.mean(pooled) < 0.8
+
+
+def test_what_is_counted_is_what_the_checking_models_say() -> None:
+    model = Noisy(NOISES["both"])
+    promise = replace(Simulated(shaping=3, choosing=4, checking=50).about(model, 6), factor=0.0)
+    points = REFUSED[:9] + 0.9 * SLOPES
+    held_out = promise.check(points)
+    accepted = promise.models[7:].scores(points) >= 0
+    assert held_out.retrainings == 50
+    assert held_out.accepted.tolist() == accepted.sum(axis=0).tolist()
+    np.testing.assert_allclose(held_out.by_model, accepted.mean(axis=1))
+    assert held_out.validity == pytest.approx(accepted.mean())
+    assert 0 < held_out.drawn <= 50
+    assert held_out.lower_bound == clopper_pearson(held_out.drawn, 50, 0.95)
+    assert held_out.bound_of(4) == clopper_pearson(int(accepted[:, 4].sum()), 50, 0.95)
+    one = promise.check(points[:1])
+    assert one.drawn == one.accepted[0]  # with one person, the person drawn is that one
+
+
+def test_a_recourse_says_how_it_fared() -> None:
+    recourses = Rocerf(Noisy(NOISES["both"]), 6, promise=Simulated(validity=0.9, checking=80)).explain(REFUSED[:6])
+    held_out = recourses.held_out
+    for i, recourse in enumerate(recourses):
+        count = int(held_out.accepted[i])
+        assert f"accepted by {count} of 80 models retrained to check it" in recourse.promise
+        assert "with 95% confidence" in recourse.promise
+        assert "at least 90% of models accept it" in recourse.promise
+        assert "random deletions of up to 6 training rows" in recourse.promise
+    assert f"over 6 points and {held_out.retrainings} retrained models" in str(held_out)
+    assumed = " ".join(recourses.settings.assumptions)
+    assert "retraining adds noise" in assumed
+    assert "sets of 0 to 6 rows" in assumed
+    assert "40 retrained models shape the margin, 60 others choose its size, 80 others check the points" in assumed
+
+
+@pytest.mark.parametrize(("validity", "said"), [(0.9, "90%"), (0.99, "99%"), (0.995, "99.5%"), (0.999, "99.9%")])
+def test_the_sentence_does_not_round_the_validity_up(validity: float, said: str) -> None:
+    promise = Simulated(validity=validity).about(Noisy(NOISES["both"]), 6)
+    assert f"at least {said} of models" in promise.wording.filled(6, 0.0)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
+def test_at_least_is_never_rounded_up(confidence: float) -> None:
+    accepted = np.arange(101)
+    held_out = HeldOut(accepted, np.full(100, 0.5), drawn=96, confidence=confidence)
+    for place in accepted:
+        said = re.search(r"at least ([\d.]+)% of such models with ([\d.]+)% confidence", held_out.sentence_of(place))
+        assert said is not None
+        assert float(said[1]) / 100 <= held_out.bound_of(place) + 1e-12
+        assert float(said[2]) / 100 <= confidence + 1e-12
+    said = re.search(r"at least ([\d.]+)%", str(held_out))
+    assert said is not None
+    assert float(said[1]) / 100 <= held_out.lower_bound + 1e-12
+
+
+def test_held_out_figures_survive_json() -> None:
+    recourses = Rocerf(Noisy(NOISES["both"]), 6, promise=Simulated(validity=0.9, checking=20)).explain(PEOPLE[:12])
+    assert 0 < recourses.answered.sum() < 12
+    again = Recourses.from_json(recourses.to_json())
+    assert again.held_out is not None
+    assert again.held_out.to_dict() == recourses.held_out.to_dict()
+    assert [r.promise for r in again] == [r.promise for r in recourses]
+    assert str(again.held_out) == str(recourses.held_out)
+    document = json.loads(recourses.to_json())
+    assert document["held_out"]["confidence"] == 0.95
+    first_order = Rocerf(logistic(), 2, promise="first_order").explain(logistic().train.X[:5])
+    assert Recourses.from_json(first_order.to_json()).held_out is None
+
+
+def test_people_without_a_point_are_left_out_of_the_figures() -> None:
+    model = Noisy(NOISES["both"])
+    schema = FeatureSchema.free(model.train.columns).edit("x0", upper=2.5).edit("x1", direction="fixed")
+    explainer = Rocerf(model, 6, promise=Simulated(validity=0.9, checking=30), schema=schema)
+    people = np.vstack([REFUSED[:8], [[-1.0, 9.0]], [[np.nan, 0.0]], [[9.0, 0.0]]])
+    recourses = explainer.explain(people)
+    assert recourses.statuses[8:] == (Status.GAVE_UP, Status.INVALID_INPUT, Status.ALREADY_ACCEPTED)
+    answered = recourses.answered
+    assert answered[:8].sum() >= 4
+    assert [r.promise for r in recourses if not r.answered] == ["nothing is promised"] * int((~answered).sum())
+    points = recourses.matrix[answered]
+    accepted = explainer.promise.models[100:].scores(points) >= 0
+    assert recourses.held_out.accepted[answered].tolist() == accepted.sum(axis=0).tolist()
+    assert recourses.held_out.validity == pytest.approx(accepted.mean())
+    assert f"over {int(answered.sum())} points" in str(recourses.held_out)
+    nobody = explainer.explain(people[8:9])
+    assert nobody.held_out is None
+    assert nobody.statuses == (Status.GAVE_UP,)
+
+
+# --- value and slope --------------------------------------------------------------------------------
+
+
+@cache
+def logistic() -> LogisticModel:
+    return LogisticModel.fit(random_training_set(1, n=80), C=1.0)
+
+
+MODELS = {"noisy": lambda: Noisy(NOISES["both"]), "logistic": logistic, "network": small_network}
+
+
+def with_factor(model: Any, factor: float, k: int = 8, **options: Any) -> SimulatedPromise:
+    given = {"shaping": 7, "choosing": 2, "checking": 1} | options
+    return replace(Simulated(**given).about(model, k, seed=1), factor=factor)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("factor", [0.0, 1.7])
+def test_the_value_is_mean_less_factor_times_deviation_and_never_above_the_model(
+    name: str, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = MODELS[name]()
+    X = people_near(model, 15)
+    promise = with_factor(model, factor)
+    scores = promise.models[:7].scores(X)
+    expected = []
+    for j in range(15):
+        column = scores[:, j]
+        mean = sum(column) / 7
+        deviation = (sum((s - mean) ** 2 for s in column) / 6) ** 0.5
+        expected.append(min(mean - factor * deviation, float(model.score(X[[j]])[0])))
+    np.testing.assert_allclose(promise.read(X).values, expected, atol=1e-9)
+    monkeypatch.setattr(simulated, "BLOCK", 14)  # two people at a time
+    np.testing.assert_allclose(promise.read(X).values, expected, atol=1e-9)
+    assert promise.read(X[:0]).values.shape == (0,)
+    fixed = with_factor(model, factor, margin="fixed")
+    np.testing.assert_allclose(fixed.read(X).values, model.score(X) - factor, atol=1e-12)
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+@pytest.mark.parametrize("name", MODELS)
+def test_slopes_match_finite_differences(name: str, margin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "BLOCK", 21)  # three people at a time
+    model = MODELS[name]()
+    promise = with_factor(model, 1.7, margin=margin)
+    X, spread = people_near(model, 7), model.train.spread
+    slopes = promise.read(X).slopes
+    for j, x in enumerate(X):
+        differences = finite_differences(lambda x: promise.read(x[None]).values, x, 1e-5 * spread)[0]
+        np.testing.assert_allclose(slopes[j] * spread, differences * spread, atol=1e-6)
+
+
+def test_models_that_all_agree_leave_no_spread_to_divide_by() -> None:
+    model = Noisy(np.zeros((3, 3)))
+    reading = with_factor(model, 2.0).read(REFUSED[:4])
+    np.testing.assert_allclose(reading.values, model.score(REFUSED[:4]), atol=1e-9)
+    assert np.isfinite(reading.slopes).all()
+
+
+# --- real models --------------------------------------------------------------------------------------
+
+FEW = Simulated(validity=0.9, shaping=12, choosing=20, checking=25)
+
+
+def explainer_for(model: Any, k: Any = 4, seed: int = 0, **options: Any) -> Rocerf:
+    return Rocerf(model, k, promise=replace(FEW, **options), seed=seed)
+
+
+@cache
+def network(device: str = "cpu") -> NeuralModel:
+    return NeuralModel.fit(moons(100), epochs=60, learning_rate=0.5, width=5, weight_decay=0.003, device=device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+@pytest.mark.parametrize("retraining", ["fresh", "warm"])
+def test_networks_really_retrained_accept_the_points(
+    retraining: str, margin: str, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated, "PEOPLE", 15)
+    model = network(device)
+    people = refused_people(model, 0, 10)
+    explainer = explainer_for(model, retraining=retraining, margin=margin)
+    assert explainer.solver == "sequential"
+    recourses = explainer.explain(people)
+    assert recourses.answered.all()
+    how = "from a new start" if retraining == "fresh" else "on from its present parameters"
+    assert how in recourses.settings.sentence
+    assert recourses.held_out.validity >= 0.85
+    assert (model.score(recourses.matrix) >= 0).all()
+    later, plain = (
+        average_validity(model, points, 0.04, trials=20, seed=7, retraining=retraining).mean
+        for points in (recourses.matrix, Scfe(model).explain(people).matrix)
+    )
+    assert later >= 0.85
+    assert plain < later  # the nearest point that is accepted today is refused by many
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+def test_logistic_models_really_retrained_accept_the_points(margin: str) -> None:
+    model = logistic()
+    explainer = explainer_for(model, 8, margin=margin, shaping=30, choosing=60, checking=60)
+    recourses = explainer.explain(refused_people(model, 0, 20))
+    assert recourses.answered.all()
+    assert recourses.settings.solver == "sequential"
+    assert recourses.held_out.validity >= 0.85
+    assert average_validity(model, recourses.matrix, 0.1, trials=40, seed=9).mean >= 0.75  # always all k rows
+
+
+def test_k_is_a_twentieth_of_the_rows_unless_said() -> None:
+    model = logistic()
+    assert Rocerf(model, promise="simulated").k == 4  # of 80
+    assert Rocerf(model, promise=FEW).k == 4
+    assert Rocerf(small_network(), promise="simulated").k == 5  # of 90, rounded up
+    with pytest.raises(OptionError, match="Expected k, the number of deletions to withstand, got none"):
+        Rocerf(model, promise="first_order")
+    recourses = Rocerf(model, promise=FEW).explain(refused_people(model, 0, 3))
+    assert recourses.settings.k == 4
+    assert "up to 4 training rows" in recourses[0].promise
+
+
+def test_with_nothing_deleted_an_exact_model_needs_no_margin_and_a_network_still_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simulated, "PEOPLE", 15)
+    exact = explainer_for(logistic(), 0)
+    recourses = exact.explain(refused_people(logistic(), 0, 3))
+    assert exact.promise.factor == 0.0
+    assert recourses.held_out.validity == 1.0
+    fresh = explainer_for(network(), 0)
+    assert fresh.explain(refused_people(network(), 0, 8)).held_out.validity >= 0.8
+    assert fresh.promise.factor > 0.0
+
+
+def test_a_network_trained_on_without_deletions_moves_too() -> None:
+    """Training on from the present parameters is more training, even where no row is gone."""
+    model = NeuralModel.fit(moons(100), epochs=25, learning_rate=0.3, width=5)
+    recourses = explainer_for(model, 0, retraining="warm").explain(refused_people(model, 0, 8))
+    assert recourses.held_out.validity >= 0.8
+
+
+def test_a_class_that_can_vanish_is_told_before_anything_is_retrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network()
+    monkeypatch.setattr(NeuralModel, "refitted", lambda *_, **__: pytest.fail("nothing should be retrained"))
+    recourses = explainer_for(model, 50).explain(refused_people(model, 0, 2))
+    assert recourses.statuses == (Status.PROMISE_IMPOSSIBLE,) * 2
+    accepted = model.train.X[model.predict(model.train.X) == 1][:2]
+    assert explainer_for(model, 3).explain(accepted).held_out is None
+
+
+def test_the_margin_is_chosen_once_for_everybody() -> None:
+    model = Noisy(NOISES["both"])
+    explainer = explainer_for(model, 6)
+    first, second = explainer.explain(REFUSED[:5]), explainer.explain(REFUSED[3:9])
+    assert len(model.asked) == 1
+    np.testing.assert_allclose(first.matrix[3:], second.matrix[:2], rtol=1e-6)
+    assert first.held_out.retrainings == second.held_out.retrainings == 25
+
+
+def test_progress_tells_of_the_retraining_and_may_interrupt_it() -> None:
+    told: list[tuple[int, int]] = []
+
+    class Interruption(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        told.append((done, total))
+        if len(told) == 2:
+            raise Interruption
+
+    explainer = explainer_for(logistic())
+    with pytest.raises(Interruption):
+        explainer.explain(refused_people(logistic(), 0, 2), progress=stop)
+    assert told == [(1, 57), (2, 57)]
+    assert explainer.explain(refused_people(logistic(), 0, 2)).answered.all()  # and it can be asked again
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed"])
+@pytest.mark.parametrize("make", [logistic, network], ids=["logistic", "network"])
+def test_an_explainer_comes_back_with_its_margin_and_its_models(
+    make: Any, margin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated, "PEOPLE", 10)
+    model = make()
+    people = refused_people(model, 0, 4)
+    explainer = explainer_for(model, 3, margin=margin, seed=4)
+    recourses = explainer.explain(people)
+    explainer.save(tmp_path / "explainer")
+    for kind in (LogisticModel, NeuralModel):
+        monkeypatch.setattr(kind, "refitted", lambda *_, **__: pytest.fail("nothing should be retrained"))
+    again = Rocerf.load(tmp_path / "explainer")
+    assert again.promise.options == explainer.promise.options
+    assert again.promise.factor == explainer.promise.factor
+    found = again.explain(people)
+    np.testing.assert_array_equal(found.matrix, recourses.matrix)
+    assert found.held_out.to_dict() == recourses.held_out.to_dict()
+    assert found.settings == recourses.settings
+
+
+def test_an_explainer_saved_before_it_was_asked_answers_the_same(tmp_path: Path) -> None:
+    people = refused_people(logistic(), 0, 4)
+    explainer = explainer_for(logistic(), 3)
+    explainer.save(tmp_path / "explainer")
+    again = Rocerf.load(tmp_path / "explainer")
+    assert again.promise.factor is None
+    np.testing.assert_array_equal(again.explain(people).matrix, explainer.explain(people).matrix)
+
+
+def test_a_folder_written_over_keeps_nothing_of_what_it_held(tmp_path: Path) -> None:
+    """The margin of another explainer must not be taken for this one's."""
+    first = explainer_for(logistic(), 8)
+    first.explain(refused_people(logistic(), 0, 2))
+    first.save(tmp_path / "explainer")
+    explainer_for(logistic(), 2).save(tmp_path / "explainer")
+    again = Rocerf.load(tmp_path / "explainer")
+    assert again.k == 2
+    assert again.promise.factor is None
+
+
+# --- options ------------------------------------------------------------------------------------------
+
+BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
+    *[
+        ({name: value}, f"{name} between 0 and 1, got .*; use for example")
+        for name in ("validity", "confidence")
+        for value in (0.0, 1.0, -0.1, 99, np.nan, True, "0.9", None)
+    ],
+    ({"retraining": "cold"}, "retraining to be fresh or warm .*got 'cold'"),
+    ({"retraining": None}, "retraining to be fresh or warm"),
+    ({"margin": "wide"}, "margin to be spread or fixed, got 'fresh' and 'wide'"),
+    *[
+        ({name: value}, f"{name} to be a whole number >= 1")
+        for name in ("shaping", "choosing", "checking")
+        for value in (0, -1, 2.5, "x", None)
+    ],
+    ({"shaping": 1}, "shaping to be at least 2 retrained models, got 1"),
+    ({"choosing": 1}, "choosing to be at least 2 retrained models, got 1"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS, ids=lambda value: str(value)[:40])
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Simulated(**options)
+
+
+def test_only_what_can_be_trained_again_can_be_simulated() -> None:
+    for stranger in (None, "german", logistic().train):
+        with pytest.raises(OptionError, match="a model that can be trained again for the promise 'simulated'"):
+            Simulated().about(stranger, 3)
+
+
+@pytest.mark.parametrize("solver", ["cutting_plane", "guess"])
+def test_solvers_that_need_more_than_the_promise_has_are_refused(solver: str) -> None:
+    with pytest.raises(OptionError, match="Expected solver"):
+        Rocerf(logistic(), 3, promise=FEW, solver=solver)
+
+
+def test_a_margin_that_is_chosen_cannot_be_calibrated_as_well() -> None:
+    """One of the two must be refused in words that say so, or both must work."""
+    people = refused_people(logistic(), 0, 2)
+    try:
+        recourses = Rocerf(logistic(), 3, promise=FEW, delta="calibrate").explain(people)
+    except OptionError as error:
+        assert "calibrate" in str(error)  # noqa: PT017
+        return
+    assert recourses.answered.all()
+
+
+def test_sizes_of_deletions_are_drawn_evenly_and_by_seed() -> None:
+    sizes = random_deletion_sizes(5, 6000, seed=3)
+    counts = np.bincount(sizes, minlength=6)
+    assert len(counts) == 6
+    assert counts.min() > 850
+    np.testing.assert_array_equal(sizes, random_deletion_sizes(5, 6000, seed=3))
+    assert (sizes != random_deletion_sizes(5, 6000, seed=4)).any()
+    assert random_deletion_sizes(0, 4, seed=0).tolist() == [0, 0, 0, 0]
