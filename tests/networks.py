@@ -74,7 +74,7 @@ def people_near(model: Any, count: int, seed: int = 0) -> np.ndarray:
 
 
 def logits_at(model: NeuralModel, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Logits of the model's module with other parameters, by the module itself: the module of torch and nothing else."""
+    """Logits of the model's module with other parameters: torch and nothing else."""
     module = copy.deepcopy(model.module).cpu()
     torch.nn.utils.vector_to_parameters(torch.tensor(theta), module.parameters())
     rows = torch.tensor((X - model.design.centre) / model.design.scale)
@@ -134,3 +134,71 @@ def finite_differences(value: Callable[[np.ndarray], np.ndarray], at: np.ndarray
         move[j] = h
         columns.append((value(at + move) - value(at - move)) / (2 * h))
     return np.stack(columns, axis=-1)
+
+
+# --- modules from elsewhere -------------------------------------------------------------------------
+
+
+def standardised(*, weights: bool = False) -> TrainingSet:
+    """Rows that a module can take as they are."""
+    train = random_training_set(5, n=90, d=3)
+    sample_weight = np.random.default_rng(0).uniform(0.2, 3.0, len(train)) if weights else None
+    X = (train.X - train.X.mean(0)) / train.spread
+    return TrainingSet(X, train.y.astype(int), ids=train.ids, sample_weight=sample_weight)
+
+
+def with_dropout() -> Any:
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 1), nn.Flatten(0))
+
+
+def with_batch_norm() -> Any:
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 1))
+
+
+class Tied(torch.nn.Module):
+    """One matrix used twice, and a residual connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(3, 3)
+        self.second = torch.nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.last = torch.nn.Linear(3, 1)
+
+    def forward(self, x: Any) -> Any:
+        x = x + torch.nn.functional.gelu(self.first(x))
+        return self.last(torch.sigmoid(self.second(x))).squeeze(-1)
+
+
+MODULES: dict[str, Callable[[], Any]] = {
+    "linear": lambda: torch.nn.Linear(3, 1),
+    "relu and dropout": with_dropout,
+    "tanh and batch norm": with_batch_norm,
+    "tied": Tied,
+    "our own": lambda: Architecture.of(3).module().float(),
+}
+
+
+def fitted(name: str, train: TrainingSet, seed: int = 0, start: Any = None) -> Any:
+    """A module after a few steps of Adam, as a user would train it: float32, training mode."""
+    torch.manual_seed(seed)
+    module = MODULES[name]() if start is None else start
+    module = module.float().train().requires_grad_(True)
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
+    X, y = torch.tensor(train.X, dtype=torch.float32), torch.tensor(train.y, dtype=torch.float32)
+    for _ in range(25):
+        optimiser.zero_grad()
+        torch.nn.functional.binary_cross_entropy_with_logits(module(X).reshape(-1), y).backward()
+        optimiser.step()
+    return module
+
+
+def from_torch(name: str, **options: Any) -> NeuralModel:
+    train = standardised(weights=options.pop("weights", False))
+    return NeuralModel.from_torch(fitted(name, train), train, **options)
+
+
+def refit_of(name: str) -> Callable[[TrainingSet, int, Any], Any]:
+    return lambda train, seed, start: fitted(name, train, seed, start)

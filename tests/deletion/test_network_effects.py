@@ -95,8 +95,9 @@ def test_effects_predict_what_deleting_one_row_and_retraining_does(
     correlation, with_hessian = (float(np.corrcoef(changes.ravel(), p.ravel())[0, 1]) for p in (predicted, exact))
     slope = float((changes * predicted).sum() / (predicted**2).sum())
     figures.append(
-        f"one row deleted from a network of {len(model.theta)} parameters and {len(train)} rows, {changes.size} changes "
-        f"of score: correlation with first order {correlation:.4f} (true Hessian {with_hessian:.4f}), slope {slope:.2f}"
+        f"one row deleted from a network of {len(model.theta)} parameters and {len(train)} rows, {changes.size} "
+        f"changes of score: correlation with first order {correlation:.4f} (true Hessian {with_hessian:.4f}), "
+        f"slope {slope:.2f}"
     )
     assert correlation > 0.95
     assert 0.8 < slope < 1.6

@@ -63,9 +63,7 @@ class PlainNetwork(torch.nn.Module):
         return self.layers[-1](x)[:, 0]
 
 
-def plain_loop(
-    given: Task, start: list[np.ndarray], rows: np.ndarray, seed: int, how: Training
-) -> list[np.ndarray]:
+def plain_loop(given: Task, start: list[np.ndarray], rows: np.ndarray, seed: int, how: Training) -> list[np.ndarray]:
     """One network, ``torch.optim.SGD`` and a data loader, in float64."""
     network = PlainNetwork(start)
     optimiser = torch.optim.SGD(network.parameters(), lr=how.learning_rate, weight_decay=how.weight_decay)
@@ -96,9 +94,7 @@ def member(stack: list[np.ndarray], place: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("options", TRAININGS)
 def test_a_stack_equals_plain_loops_of_torch_one_network_at_a_time(options: dict, weights: bool, device: str) -> None:
     given, start = task(weights=weights), SHAPE.initial(SEEDS)
-    loops = [
-        plain_loop(given, member(start, m), KEPT[m], SEEDS[m], training(**options)) for m in range(len(SEEDS))
-    ]
+    loops = [plain_loop(given, member(start, m), KEPT[m], SEEDS[m], training(**options)) for m in range(len(SEEDS))]
     expected = [np.stack(parameters) for parameters in zip(*loops, strict=True)]
     for precision, tolerance in (("float64", 1e-11), ("float32", 1e-5)):
         how = training(**options, precision=precision)
@@ -143,9 +139,7 @@ def test_the_size_of_stacks_makes_no_difference(size: int, monkeypatch: pytest.M
 def test_neighbours_and_their_order_make_no_difference(order: list[int]) -> None:
     given, start, how = task(), SHAPE.initial(SEEDS), training(batch_size=8, precision="float64")
     whole = train_stack(given, start, KEPT, SEEDS, how)
-    found = train_stack(
-        given, [p[order] for p in start], [KEPT[m] for m in order], [SEEDS[m] for m in order], how
-    )
+    found = train_stack(given, [p[order] for p in start], [KEPT[m] for m in order], [SEEDS[m] for m in order], how)
     assert distance(found, [parameter[order] for parameter in whole]) < 1e-13
 
 
@@ -227,7 +221,7 @@ def test_networks_begin_as_torch_s_own_layers_do() -> None:
 # --- interruptions and failures ---------------------------------------------------------------------
 
 
-class Interruption(Exception):
+class StopError(Exception):
     pass
 
 
@@ -250,13 +244,13 @@ def test_an_exception_in_progress_interrupts_training() -> None:
     def stop(done: int, total: int) -> None:
         calls.append((done, total))
         if len(calls) == 3:
-            raise Interruption
+            raise StopError
 
-    with pytest.raises(Interruption):
+    with pytest.raises(StopError):
         NeuralModel.fit(train, epochs=1_000_000, progress=stop)
     assert calls == [(1, 1_000_000), (2, 1_000_000), (3, 1_000_000)]
     calls.clear()
-    with pytest.raises(Interruption):
+    with pytest.raises(StopError):
         small_network().refitted([small_network().train.ids[:1]] * 3, progress=stop)
     assert calls == [(3, 180), (6, 180), (9, 180)]
 

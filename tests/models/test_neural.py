@@ -1,15 +1,11 @@
-"""A network as a model: every slope against autograd one row at a time, modules from elsewhere, files, and refusals."""
+"""A network as a model: every slope against autograd one row at a time, retraining, options and refusals."""
 
 from __future__ import annotations
 
 import copy
-import io
-import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +17,11 @@ from sklearn.linear_model import LogisticRegression
 
 from networks import (
     DEVICES,
+    MODULES,
     dense_curvature,
     finite_differences,
+    fitted,
+    from_torch,
     jacobian_by_loop,
     logits_at,
     moons,
@@ -30,6 +29,7 @@ from networks import (
     row_gradients_by_loop,
     slopes_by_loop,
     small_network,
+    standardised,
 )
 from problems import random_training_set
 from rocerf import LogisticModel, NeuralModel, RocerfError, TrainingSet
@@ -51,74 +51,8 @@ from rocerf.models.model import (
     Smooth,
     SmoothEnsemble,
 )
-from rocerf.models.network import Architecture
 
 TRAIN = random_training_set(5, n=90, d=3)
-
-
-def standardised(train: TrainingSet = TRAIN, *, weights: bool = False) -> TrainingSet:
-    """Rows a module can take as they are."""
-    sample_weight = np.random.default_rng(0).uniform(0.2, 3.0, len(train)) if weights else None
-    X = (train.X - train.X.mean(0)) / train.spread
-    return TrainingSet(X, train.y.astype(int), ids=train.ids, sample_weight=sample_weight)
-
-
-def with_dropout() -> Any:
-    nn = torch.nn
-    return nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 1), nn.Flatten(0))
-
-
-def with_batch_norm() -> Any:
-    nn = torch.nn
-    return nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 1))
-
-
-class Tied(torch.nn.Module):
-    """One matrix used twice, and a residual connection."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = torch.nn.Linear(3, 3)
-        self.second = torch.nn.Linear(3, 3)
-        self.second.weight = self.first.weight
-        self.last = torch.nn.Linear(3, 1)
-
-    def forward(self, x: Any) -> Any:
-        x = x + torch.nn.functional.gelu(self.first(x))
-        return self.last(torch.sigmoid(self.second(x))).squeeze(-1)
-
-
-MODULES: dict[str, Callable[[], Any]] = {
-    "linear": lambda: torch.nn.Linear(3, 1),
-    "relu and dropout": with_dropout,
-    "tanh and batch norm": with_batch_norm,
-    "tied": Tied,
-    "our own": lambda: Architecture.of(3).module().float(),
-}
-
-
-def fitted(name: str, train: TrainingSet, seed: int = 0, start: Any = None) -> Any:
-    """A module after a few steps of Adam, as a user would train it: float32, training mode."""
-    torch.manual_seed(seed)
-    module = MODULES[name]() if start is None else start
-    module = module.float().train().requires_grad_(True)
-    optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
-    X, y = torch.tensor(train.X, dtype=torch.float32), torch.tensor(train.y, dtype=torch.float32)
-    for _ in range(25):
-        optimiser.zero_grad()
-        torch.nn.functional.binary_cross_entropy_with_logits(module(X).reshape(-1), y).backward()
-        optimiser.step()
-    return module
-
-
-def from_torch(name: str, **options: Any) -> NeuralModel:
-    train = standardised(weights=options.pop("weights", False))
-    return NeuralModel.from_torch(fitted(name, train), train, **options)
-
-
-def refit_of(name: str) -> Callable[[TrainingSet, int, Any], Any]:
-    return lambda train, seed, start: fitted(name, train, seed, start)
-
 
 EVERY_MODEL = [
     *(pytest.param(lambda device, n=name: from_torch(n, device=device, weights=True), id=name) for name in MODULES),
@@ -129,7 +63,7 @@ every_model = pytest.mark.parametrize("make", EVERY_MODEL)
 every_device = pytest.mark.parametrize("device", DEVICES)
 
 
-# --- what it is -------------------------------------------------------------------------------------
+# --- what it is ------------------------------------------------------------------------------------
 
 
 def test_a_network_is_every_kind_of_model_but_linear() -> None:
@@ -164,7 +98,7 @@ def test_the_shape_says_what_it_is() -> None:
         _ = taken.architecture
 
 
-# --- scores and slopes ------------------------------------------------------------------------------
+# --- scores and slopes -----------------------------------------------------------------------------
 
 
 @every_device
@@ -253,7 +187,9 @@ def test_the_curvature_is_the_dense_formula(make: Any, damping: Any, device: str
     model = copy.copy(model) if damping == "auto" else remade(model, damping=damping)
     vectors = np.random.default_rng(0).normal(size=(5, len(model.theta)))
     expected = np.linalg.solve(dense_curvature(model), vectors.T).T
-    np.testing.assert_allclose(model.curvature().solve(vectors), expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        model.curvature().solve(vectors), expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max()
+    )
     assert model.curvature().width == len(model.theta)
 
 
@@ -317,7 +253,7 @@ def test_the_shifted_score_can_be_read_elsewhere_for_the_same_people() -> None:
     for _ in range(2):
         for j in range(4):
 
-            def value(x: np.ndarray, j: int = j) -> np.ndarray:
+            def value(x: np.ndarray, j: int = j, X: np.ndarray = X) -> np.ndarray:
                 return read(np.where(np.arange(4)[:, None] == j, x, X))[0][[j]]
 
             differences = finite_differences(value, X[j], 1e-5 * spread)[0]
@@ -366,222 +302,7 @@ def tensors_of(model: NeuralModel, values: list[np.ndarray]) -> list[Any]:
     return [torch.as_tensor(by_name[same[id(everything[name])]]) for name in module.state_dict()]
 
 
-# --- modules from elsewhere -------------------------------------------------------------------------
-
-
-@every_device
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_taken_over_as_it_decides_in_evaluation_mode(name: str, device: str) -> None:
-    train = standardised()
-    module = fitted(name, train)
-    module.train()
-    before = copy.deepcopy(module.state_dict())
-    model = NeuralModel.from_torch(module, train, device=device)
-    X = people_near(model, 20)
-    with torch.no_grad():
-        expected = copy.deepcopy(module).double().eval()(torch.tensor(X)).reshape(-1).numpy()
-    np.testing.assert_allclose(model.score(X), expected, atol=1e-12)
-    np.testing.assert_array_equal(model.score(X), model.score(X))  # dropout is off
-    # The module given stays as it was: precision, mode, values.
-    assert module.training
-    assert all(p.dtype == torch.float32 and p.requires_grad for p in module.parameters())
-    assert all(torch.equal(before[key], value) for key, value in module.state_dict().items())
-
-
-def test_later_changes_of_the_module_given_do_not_reach_the_model() -> None:
-    train = standardised()
-    module = fitted("linear", train)
-    model = NeuralModel.from_torch(module, train)
-    before = model.score(train.X)
-    module.weight.data.zero_()
-    np.testing.assert_array_equal(model.score(train.X), before)
-
-
-@pytest.mark.parametrize(
-    ("module", "message"),
-    [
-        (torch.nn.Linear(3, 2), r"one logit a row, shape \(2,\) or \(2, 1\), got \(2, 2\); .*their difference"),
-        (torch.nn.Linear(4, 1), "takes rows of 3 columns in float64, got RuntimeError"),
-        (None, "a torch.nn.Module, got NoneType; pass the trained module"),
-        ("net.pt", "a torch.nn.Module, got str"),
-        (LogisticRegression(), "a torch.nn.Module, got LogisticRegression"),
-        (lambda x: x[:, 0], "a torch.nn.Module, got function"),
-        (torch.zeros(3), "a torch.nn.Module, got Tensor"),
-        (torch.nn.Linear, "a torch.nn.Module, got type"),
-    ],
-)
-def test_what_gives_no_logit_for_a_row_is_refused(module: Any, message: str) -> None:
-    with pytest.raises(UnsupportedModelError, match=message):
-        NeuralModel.from_torch(module, standardised())
-
-
-def test_a_logit_that_depends_on_who_else_is_asking_is_refused() -> None:
-    """Its slopes, taken row by row, would be those of another function."""
-
-    class Relative(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(3, 1)
-
-        def forward(self, x: Any) -> Any:
-            return self.line(x) + self.line(x - x.mean(dim=0)) ** 3
-
-    torch.manual_seed(0)
-    for module in (Relative(), torch.nn.Sequential(torch.nn.BatchNorm1d(3, track_running_stats=False), Tied())):
-        with pytest.raises(UnsupportedModelError):
-            NeuralModel.from_torch(module, standardised())
-
-
-def test_slopes_that_cannot_be_taken_row_by_row_are_refused() -> None:
-    class Branching(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(3, 1)
-
-        def forward(self, x: Any) -> Any:
-            return self.line(x) if float(x.sum()) > 0 else -self.line(x)
-
-    with pytest.raises(UnsupportedModelError, match=r"slopes torch.func can take row by row, got \w+"):
-        NeuralModel.from_torch(Branching(), standardised())
-
-
-def test_rows_must_come_as_a_training_set() -> None:
-    train = standardised()
-    for make in (
-        lambda: NeuralModel.fit(train.X),
-        lambda: NeuralModel.from_torch(torch.nn.Linear(3, 1), train.X),
-    ):
-        with pytest.raises(DataError, match="a TrainingSet, got ndarray"):
-            make()
-
-
-class Recorder:
-    """A training function that remembers what it was given."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.calls: list[tuple[list[Any], int, Any]] = []
-
-    def __call__(self, train: TrainingSet, seed: int, start: Any) -> Any:
-        seen = None if start is None else copy.deepcopy(start)
-        self.calls.append((train.ids.tolist(), seed, seen))
-        return fitted(self.name, train, seed % 2**31, start)
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_the_refit_function_gets_the_rows_left_a_seed_and_the_start(name: str) -> None:
-    refit = Recorder(name)
-    model = from_torch(name, refit=refit)
-    ids, X = model.train.ids, people_near(model, 8)
-    before = model.score(X)
-    later = model.without(ids[[3, 8]])
-    warm = model.without(ids[[3, 8]], retraining="warm", seed=17)
-    (rows, _, start), (warm_rows, warm_seed, warm_start) = refit.calls
-    assert rows == warm_rows == np.delete(ids, [3, 8]).tolist() == later.train.ids.tolist()
-    assert start is None
-    assert warm_seed == warm.seed == 17
-    assert isinstance(warm_start, torch.nn.Module)
-    with torch.no_grad():
-        np.testing.assert_allclose(warm_start.double().eval()(torch.tensor(X)).reshape(-1).numpy(), before, atol=1e-12)
-    np.testing.assert_array_equal(model.score(X), before)  # training on from it left the model alone
-    for found in (later, warm):
-        assert np.abs(found.score(X) - before).max() > 1e-3
-        assert np.isfinite(found.score(X)).all()
-
-
-def test_a_refit_function_may_go_on_training_the_start_it_is_given() -> None:
-    """As anybody would write it: an optimiser over its parameters, and a loss that is differentiated."""
-    train = standardised()
-
-    def refit(left: TrainingSet, seed: int, start: Any) -> Any:
-        module = torch.nn.Linear(3, 1).double() if start is None else start
-        optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
-        for _ in range(3):
-            optimiser.zero_grad()
-            rows, labels = torch.tensor(np.array(left.X)), torch.tensor(np.array(left.y))
-            torch.nn.functional.binary_cross_entropy_with_logits(module(rows)[:, 0], labels).backward()
-            optimiser.step()
-        return module
-
-    model = NeuralModel.from_torch(fitted("linear", train), train, refit=refit)
-    later = model.without(train.ids[:2], retraining="warm")
-    assert np.abs(later.theta - model.theta).max() > 1e-4
-
-
-def test_refitted_asks_the_function_once_for_each_deletion() -> None:
-    refit, told = Recorder("tanh and batch norm"), []
-    model = from_torch("tanh and batch norm", refit=refit)
-    ids, X = model.train.ids, people_near(model, 8)
-    deletions = [ids[:0], ids[5:9], ids[[1]]]
-    later = model.refitted(deletions, seed=4, progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert [rows for rows, _, _ in refit.calls] == [ids[~np.isin(ids, gone)].tolist() for gone in deletions]
-    seeds = [seed for _, seed, _ in refit.calls]
-    assert len(set(seeds)) == 3
-    again = model.refitted(deletions[:2], seed=4)
-    assert [seed for _, seed, _ in refit.calls[3:]] == seeds[:2]  # the m-th depends on (seed, m) alone
-    np.testing.assert_array_equal(again.scores(X), later.scores(X)[:2])
-    for m, (rows, seed, _) in enumerate(refit.calls[:3]):
-        gone = ids[~np.isin(ids, rows)]
-        module = fitted("tanh and batch norm", model.train.without(gone) if len(gone) else model.train, seed % 2**31)
-        with torch.no_grad():
-            expected = module.double().eval()(torch.tensor(X)).reshape(-1).numpy()
-        np.testing.assert_allclose(later.scores(X)[m], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (None, "to return a torch module, got NoneType; return the trained module"),
-        (3, "to return a torch module, got int"),
-        (torch.optim.SGD([torch.zeros(1, requires_grad=True)]), "to return a torch module, got SGD"),
-        (torch.nn.Linear(2, 1), "the same shape as the one given"),
-        (torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Linear(1, 1)), "the same shape as the one given"),
-        (torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.BatchNorm1d(1)), "the same shape as the one given"),
-    ],
-)
-def test_what_a_refit_function_may_not_return(returned: Any, message: str) -> None:
-    model = from_torch("linear", refit=lambda train, seed, start: returned)
-    with pytest.raises(UnsupportedModelError, match=message):
-        model.without(model.train.ids[:1])
-
-
-def test_a_refit_function_that_diverges_is_named() -> None:
-    broken = torch.nn.Linear(3, 1)
-    broken.weight.data.fill_(torch.nan)
-    model = from_torch("linear", refit=lambda train, seed, start: broken)
-    with pytest.raises(DidNotTrainError, match="1 of 1 networks with infinite ones or NaN .the refit function given."):
-        model.without(model.train.ids[:1])
-
-
-def test_without_a_refit_function_nothing_can_be_retrained_but_all_else_works() -> None:
-    model = from_torch("linear")
-    for ask in (model.without, lambda ids: model.refitted([ids])):
-        with pytest.raises(UnsupportedModelError, match=r"a way to train this network again, got none; pass.*refit="):
-            ask(model.train.ids[:1])
-    assert model.curvature().width == 4
-    assert any("the function the user gave" in sentence for sentence in model.assumptions())
-
-
-def test_buffers_that_are_not_saved_with_the_module_are_kept_all_the_same() -> None:
-    class Centred(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = torch.nn.Linear(3, 1)
-            self.register_buffer("centre", torch.tensor([0.1, 0.2, 0.3]), persistent=False)
-
-        def forward(self, x: Any) -> Any:
-            return self.line(x - self.centre)
-
-    train = standardised()
-    torch.manual_seed(0)
-    module = Centred()
-    model = NeuralModel.from_torch(module, train, refit=lambda left, seed, start: module)
-    later = model.without(train.ids[:1])
-    np.testing.assert_allclose(later.score(train.X), model.score(train.X), atol=1e-12)
-
-
-# --- people, threshold, retraining --------------------------------------------------------------------
+# --- people, threshold, retraining -----------------------------------------------------------------
 
 
 def test_a_frame_is_matched_by_name() -> None:
@@ -609,9 +330,7 @@ def test_the_threshold_moves_the_score_and_nothing_else() -> None:
     np.testing.assert_allclose(high.row_gradients(), low.row_gradients(), atol=1e-12)
     np.testing.assert_allclose(high.score_gradient(X), low.score_gradient(X), atol=1e-12)
     gone = low.train.ids[:3]
-    np.testing.assert_allclose(
-        high.without(gone).score(X), low.without(gone).score(X) - np.log(0.8 / 0.2), atol=1e-12
-    )
+    np.testing.assert_allclose(high.without(gone).score(X), low.without(gone).score(X) - np.log(0.8 / 0.2), atol=1e-12)
     shift = high.refitted([gone]).scores(X) - low.refitted([gone]).scores(X)
     np.testing.assert_allclose(shift, -np.log(0.8 / 0.2), atol=1e-12)
 
@@ -685,7 +404,7 @@ def test_another_way_of_retraining_is_refused() -> None:
         model.without(["nobody"])
 
 
-# --- networks that did not train ----------------------------------------------------------------------
+# --- networks that did not train -------------------------------------------------------------------
 
 
 def test_a_network_that_decides_the_same_for_everybody_is_an_error() -> None:
@@ -781,139 +500,8 @@ def test_rows_without_weight_do_not_save_a_class_from_vanishing() -> None:
     assert NeuralModel.from_torch(tilted(), train).removable_class(3) == 0
 
 
-# --- files ------------------------------------------------------------------------------------------
+# --- options ---------------------------------------------------------------------------------------
 
-
-@every_device
-@pytest.mark.parametrize("weights", [False, True])
-def test_a_network_of_ours_comes_back_from_its_file_as_it_was(tmp_path: Path, weights: bool, device: str) -> None:
-    model = small_network(weights=weights, threshold=0.7, damping=0.25, device=device)
-    model.save(tmp_path / "model.npz")
-    again = NeuralModel.load(tmp_path / "model.npz")
-    X, gone = people_near(model, 15), model.train.ids[:3]
-    np.testing.assert_array_equal(again.theta, model.theta)
-    np.testing.assert_allclose(again.score(X), model.score(X), atol=1e-12)
-    assert (again.threshold, again.damping, again.seed, again.device) == (0.7, 0.25, model.seed, device)
-    assert again.train.checksum == model.train.checksum
-    assert again.train.ids.tolist() == model.train.ids.tolist()
-    assert again.assumptions() == model.assumptions()
-    np.testing.assert_array_equal(again.without(gone).theta, model.without(gone).theta)
-    warm = [m.without(gone, retraining="warm").theta for m in (model, again)]
-    np.testing.assert_array_equal(*warm)
-    np.testing.assert_allclose(again.row_gradients(), model.row_gradients(), atol=1e-12)
-
-
-def test_labels_and_columns_of_a_frame_survive_the_file(tmp_path: Path) -> None:
-    frame = pd.DataFrame(TRAIN.X, columns=["a", "b", "c"], index=[f"p{i}" for i in range(90)])
-    train = TrainingSet(frame, np.where(TRAIN.y == 1, "good", "bad"), favourable="good")
-    model = NeuralModel.fit(train, epochs=40, learning_rate=0.1)
-    model.save(tmp_path / "model.npz")
-    again = NeuralModel.load(tmp_path / "model.npz")
-    assert (again.train.columns, again.train.favourable, again.train.from_frame) == (("a", "b", "c"), "good", True)
-    assert again.damping == model.damping  # "auto" stays so
-    np.testing.assert_array_equal(again.score(frame[["c", "a", "b"]]), model.score(frame))
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_a_network_from_torch_needs_its_module_again(name: str, tmp_path: Path) -> None:
-    model = from_torch(name, refit=refit_of(name), seed=3, threshold=0.6, weights=True)
-    path = tmp_path / "model.npz"
-    model.save(path)
-    with pytest.raises(FileFormatError, match=r"the module too.*came from torch.*pass NeuralModel\.load\(path, module"):
-        NeuralModel.load(path)
-    skeleton = MODULES[name]()
-    again = NeuralModel.load(path, module=skeleton, refit=refit_of(name))
-    X, gone = people_near(model, 15), model.train.ids[:3]
-    np.testing.assert_allclose(again.score(X), model.score(X), atol=1e-12)
-    np.testing.assert_allclose(again.score_gradient(X), model.score_gradient(X), atol=1e-12)
-    assert (again.seed, again.threshold, again.damping) == (3, 0.6, 0.01)
-    np.testing.assert_allclose(again.without(gone, seed=1).score(X), model.without(gone, seed=1).score(X), atol=1e-12)
-    assert all(p.dtype == torch.float32 for p in skeleton.parameters() if p.dtype != torch.float64)
-    for wrong in (torch.nn.Linear(4, 1), torch.nn.Sequential(torch.nn.Linear(3, 7), torch.nn.Linear(7, 1))):
-        with pytest.raises(FileFormatError, match="a module whose parameters and buffers have the shapes"):
-            NeuralModel.load(path, module=wrong)
-    without_refit = NeuralModel.load(path, module=skeleton)
-    with pytest.raises(UnsupportedModelError, match="refit="):
-        without_refit.without(gone)
-
-
-def rewritten(path: Path, **changes: Any) -> Path:
-    """The file with some arrays replaced, or fields of its description."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    about = json.loads(str(arrays["about"]))
-    for name, value in changes.items():
-        if name in arrays or name.startswith("state_"):
-            arrays[name] = value
-        else:
-            about[name] = value
-    arrays["about"] = np.array(json.dumps(about))
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    altered = path.with_name("altered.npz")
-    altered.write_bytes(buffer.getvalue())
-    return altered
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"format": "rocerf-neural-model/2"},
-        {"X": np.zeros((90, 3))},
-        {"ids": np.arange(3)},
-        {"state_0": np.zeros((2, 2))},
-        {"state_6": np.zeros(2)},
-        {"architecture": {"inputs": 3, "width": 9, "hidden_layers": 2}},
-        {"architecture": {"inputs": 3, "width": 5}},
-        {"architecture": {"inputs": 3, "width": 5, "hidden_layers": 2, "kind": "odd"}},
-        {"training": {"learning_rate": 0.1, "momentum": 0.9}},
-        {"training": None},
-        {"checksum": "0"},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_an_altered_file_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
-    small_network().save(tmp_path / "model.npz")
-    assert rewritten(tmp_path / "model.npz").exists()
-    NeuralModel.load(rewritten(tmp_path / "model.npz"))  # nothing changed: still good
-    with pytest.raises(FileFormatError):
-        NeuralModel.load(rewritten(tmp_path / "model.npz", **changes))
-
-
-@pytest.mark.parametrize("damage", ["empty", "text", "half", "noise", "array", "list"])
-def test_a_file_that_is_none_of_ours_is_refused(damage: str, tmp_path: Path) -> None:
-    small_network().save(tmp_path / "model.npz")
-    whole = (tmp_path / "model.npz").read_bytes()
-    noisy = bytearray(whole)
-    noisy[len(noisy) // 3 : len(noisy) // 3 + 200] = b"\x5a" * 200
-    array, listed = io.BytesIO(), io.BytesIO()
-    np.save(array, np.zeros(3))
-    np.savez(listed, about=np.array(json.dumps([1, 2])))
-    contents = {
-        "empty": b"",
-        "text": b"once upon a time",
-        "half": whole[: len(whole) // 2],
-        "noise": bytes(noisy),
-        "array": array.getvalue(),
-        "list": listed.getvalue(),
-    }
-    (tmp_path / "bad.npz").write_bytes(contents[damage])
-    with pytest.raises(FileFormatError, match=r"a file written by NeuralModel\.save"):
-        NeuralModel.load(tmp_path / "bad.npz")
-
-
-def test_a_file_of_another_kind_of_model_is_refused(tmp_path: Path) -> None:
-    LogisticModel.fit(TRAIN).save(tmp_path / "logistic.npz")
-    small_network().save(tmp_path / "network.npz")
-    with pytest.raises(FileFormatError, match=r"written by NeuralModel\.save"):
-        NeuralModel.load(tmp_path / "logistic.npz")
-    with pytest.raises(FileFormatError, match=r"written by LogisticModel\.save"):
-        LogisticModel.load(tmp_path / "network.npz")
-    with pytest.raises(FileNotFoundError):
-        NeuralModel.load(tmp_path / "nothing.npz")
-
-
-# --- options ----------------------------------------------------------------------------------------
 
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     *[({"seed": seed}, "seed to be a whole number >= 0") for seed in (-1, 0.5, "x", None)],
@@ -943,7 +531,8 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
             NeuralModel.from_torch(torch.nn.Linear(3, 1), TRAIN, **options)
 
 
-# --- where torch is missing ---------------------------------------------------------------------------
+# --- where torch is missing ------------------------------------------------------------------------
+
 
 MISSING = """
 import sys

@@ -35,8 +35,9 @@ def frame_of(matrix: np.ndarray, **columns: Any) -> pd.DataFrame:
 
 WHOLE = r"k to be a whole number of rows or a share such as '0\.5%', got .*write k='0\.5%'"
 BAD_K = [
-    *[(k, WHOLE) for k in (-1, 0.5, 2.5, "x", "", "%", "-1%", "3.5", "inf", "inf%", "nan%", None, True, [3])],
+    *[(k, WHOLE) for k in (-1, 0.5, 2.5, "x", "", "%", "-1%", "3.5", "inf", "inf%", "nan%", True, [3])],
     *[(k, WHOLE) for k in (np.nan, np.inf)],
+    (None, 'Expected k, the number of deletions to withstand, got none; give a number or a share like "0.5%"'),
     (60, "smaller than the 60 training rows, got 60; no model is left"),
     (1000, "smaller than the 60 training rows, got 1000"),
     ("100%", "smaller than the 60 training rows, got 60"),
@@ -66,7 +67,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"promise": 3}, "or a promise object, got 3; the objects are in rocerf.promises"),
     ({"cost": "l3"}, "cost to be one of l2, l1, got 'l3'"),
     ({"cost": None}, "cost to be one of l2, l1, got None"),
-    ({"solver": "guess"}, "solver to be one of auto, cutting_plane, penalty, got 'guess'"),
+    ({"solver": "guess"}, "solver to be one of auto, cutting_plane, sequential, penalty, search, got 'guess'"),
     ({"schema": ["income"]}, "schema to be a FeatureSchema, got list; make one with"),
     *[({"seed": seed}, f"seed to be a whole number >= 0, got {seed!r}") for seed in (-1, 0.5, "x", None)],
     *[
@@ -90,13 +91,56 @@ def test_a_promise_about_another_k_would_be_told_wrongly() -> None:
     assert Rocerf(MODEL, 2, promise=FirstOrder(MODEL, 2)).settings().k == 2
 
 
-def test_the_cutting_plane_solver_needs_cuts() -> None:
-    class Curved(Plain):
-        concave = False
+class Curved(Plain):
+    """A promise with slopes that are no cuts."""
 
-    with pytest.raises(OptionError, match="solver='penalty' for the promise 'plain', which has no cuts"):
+    concave = False
+
+
+class Opaque(Plain):
+    """A promise with values only."""
+
+    concave = False
+    smooth = False
+
+
+def test_the_cutting_plane_solver_needs_cuts() -> None:
+    with pytest.raises(OptionError, match="solver='sequential' for the promise 'plain', which has no cuts"):
         Rocerf(MODEL, 0, promise=Curved(MODEL), solver="cutting_plane")
-    assert Rocerf(MODEL, 0, promise=Curved(MODEL)).solver == "penalty"
+    assert Rocerf(MODEL, 0, promise=Curved(MODEL)).solver == "sequential"
+
+
+@pytest.mark.parametrize("solver", ["cutting_plane", "sequential", "penalty"])
+def test_solvers_that_follow_slopes_need_slopes(solver: str) -> None:
+    with pytest.raises(OptionError, match="solver='search' for the promise 'plain', which has no slopes"):
+        Rocerf(MODEL, 0, promise=Opaque(MODEL), solver=solver)
+    assert Rocerf(MODEL, 0, promise=Opaque(MODEL)).solver == "search"
+
+
+@pytest.mark.parametrize("solver", ["sequential", "penalty", "search"])
+def test_a_promise_that_searches_at_every_reading_is_not_read_thousands_of_times(solver: str) -> None:
+    with pytest.raises(OptionError, match="solver='cutting_plane' for the promise 'retrained', whose every reading is"):
+        Rocerf(MODEL, 2, promise="retrained", solver=solver)
+
+
+@pytest.mark.parametrize(
+    ("promise", "solvers"),
+    [
+        (FirstOrder(MODEL, 2), ["cutting_plane", "sequential", "penalty", "search"]),
+        (Curved(MODEL), ["sequential", "penalty", "search"]),
+        (Opaque(MODEL), ["search"]),
+    ],
+)
+def test_every_solver_that_can_solve_may_be_named_and_does_solve(promise: Any, solvers: list[str]) -> None:
+    costs = []
+    for solver in solvers:
+        explainer = Rocerf(MODEL, promise.k, promise=promise, solver=solver)
+        assert explainer.solver == explainer.settings().solver == solver
+        recourses = explainer.explain(PEOPLE)
+        assert recourses.answered.all()
+        assert (promise.read(recourses.matrix).values >= 0).all()
+        costs.append(recourses.costs)
+    assert (np.array(costs) < 1.1 * np.min(costs, axis=0)).all()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Repeated linearisation against the global optimum where there are cuts, and against SciPy and Algorithm 1 elsewhere."""
+"""Repeated linearisation against the global optimum where cuts show it, elsewhere against SciPy and Algorithm 1."""
 
 from __future__ import annotations
 
@@ -121,16 +121,16 @@ def by_slsqp(promise: Promise, problem: Master, norm: str, starts: int = 2) -> n
             return v[:d] - v[d:]
 
         def value(v: np.ndarray, x0: np.ndarray = x0) -> float:
-            return promise.read((x0 + scale * step(v))[None]).values[0] - DELTA  # noqa: B023
+            return promise.read((x0 + scale * step(v))[None]).values[0] - DELTA
 
         def slope(v: np.ndarray, x0: np.ndarray = x0) -> np.ndarray:
-            s = promise.read((x0 + scale * step(v))[None]).slopes[0] * scale  # noqa: B023
+            s = promise.read((x0 + scale * step(v))[None]).slopes[0] * scale
             return np.concatenate([s, -s])
 
         def price(v: np.ndarray) -> tuple[float, np.ndarray]:
             if norm == "l1":
                 return float(v.sum()), np.ones(len(v))
-            u = step(v)  # noqa: B023
+            u = step(v)
             return float(u @ u + 1e-9 * v.sum()), np.concatenate([2 * u, -2 * u]) + 1e-9
 
         found = [np.inf]
@@ -178,7 +178,9 @@ def test_linearisation_on_a_bent_network_is_as_cheap_as_the_best_of_many_runs_of
 def test_linearisation_is_as_cheap_as_algorithm_1(
     name: str, network: str, figures: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(penalty, "PenaltyOptions", partial(PenaltyOptions, first_lambda=4.0, steps=50, doublings=10, bisections=3))
+    monkeypatch.setattr(
+        penalty, "PenaltyOptions", partial(PenaltyOptions, first_lambda=4.0, steps=50, doublings=10, bisections=3)
+    )
     model = NETWORKS[network]()
     problem = master(model, refused(model, 0, 5), "l2", rules(model) if network == "small" else None)
     promise = promises(model)[name]
@@ -369,13 +371,13 @@ def test_progress_counts_people_up_and_may_interrupt() -> None:
     assert all(a <= b for (a, _), (b, _) in pairwise(told))
     assert told[-1][0] == 6
 
-    class Interruption(Exception):
+    class StopError(Exception):
         pass
 
     def stop(done: int, total: int) -> None:
-        raise Interruption
+        raise StopError
 
-    with pytest.raises(Interruption):
+    with pytest.raises(StopError):
         Rocerf(model, 2, promise="first_order").explain(people, progress=stop)
 
 

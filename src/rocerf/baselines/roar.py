@@ -197,8 +197,8 @@ class Roar:
     delta_max : float
         How far each parameter may move; 0.1 is the paper's and ROAR's own. The worst score falls by 0.1 times the
         *sum* of the slopes in all parameters, so what it asks for grows with their number: on COMPAS (7 columns) 1.7
-        times the plain cost, on German (60 columns) 8 times, and for all parameters of a network it is often out of
-        reach (German: for everybody; 0.003 is a width that can be kept there).
+        times the plain cost, on German (60 columns) 6 to 8 times, and for all parameters of a network it is often out
+        of reach (German: for everybody; 0.003 is a width that can be kept there).
     preset : "corrected" or "authors"
         By default the cheapest point whose worst score over the box is at least 0. "authors" descends on ROAR's
         objective with the choices of the paper's code: Adam with steps of 1e-3 until the loss changes by less than

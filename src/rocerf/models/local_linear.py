@@ -1,10 +1,10 @@
 """The paper's local linear stand-in for a network: a logistic model of its decisions around one person.
 
 Following LIME: points are drawn from a normal distribution around x0 (standard deviation 0.1 in units of the training
-spread, widened by 0.05 until the network decides both ways), weighted by ``exp(-distance^2)`` (distances shrunk by as much
-as the cloud was widened), and a logistic model (C = 10,000) is fitted to the network's decisions there. It is then
-treated as if it were the linear model trained on the training rows: their gradients and curvature are taken at its
-parameters,
+spread, widened by 0.05 until the network decides both ways), weighted by ``exp(-distance^2)`` (distances shrunk by as
+much as the cloud was widened), and a logistic model (C = 10,000) is fitted to the network's decisions there. It is
+then treated as if it were the linear model trained on the training rows: their gradients and curvature are taken at
+its parameters,
 
     g_i = omega_i (p_i - y_i) x~_i,      H = sum_i omega_i p_i (1 - p_i) x~_i x~_i' + n damping I,
 

@@ -16,13 +16,14 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, plain_label, unpack
-from rocerf.errors import FileFormatError, NotConvergedError, OptionError
+from rocerf.errors import NotConvergedError, OptionError
 from rocerf.models.class_weight import row_weights
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
 from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
 from rocerf.models.model import Progress, Retraining, ValueAndSlope
+from rocerf.models.npz_file import arrays_and_about, reading
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 
 if TYPE_CHECKING:
@@ -368,19 +369,8 @@ class LogisticModel:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> LogisticModel:
         """Read what :meth:`save` wrote. The optimum is verified by Newton, not believed."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            about = json.loads(str(arrays["about"]))
-            if about["format"] != FILE_FORMAT:
-                raise KeyError(about["format"])
-        except (ValueError, KeyError, OSError, EOFError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise FileFormatError(
-                f"Expected a file written by LogisticModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
-                "save the model again with this version."
-            ) from error
+        with reading(path, FILE_FORMAT, "LogisticModel.save"):
+            arrays, about = arrays_and_about(path, FILE_FORMAT)
         train = unpack(about, arrays)
         design = Design(arrays["centre"], arrays["scale"], about["intercept"])
         class_weight = None if about["class_weight"] is None else dict(about["class_weight"])

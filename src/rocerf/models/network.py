@@ -127,23 +127,36 @@ def array(values: Tensor) -> NDArray[np.float64]:
     return np.asarray(values.detach().cpu().double().numpy())
 
 
+def is_module(thing: Any) -> bool:
+    """Whether this is a torch module (and not a class of modules)."""
+    return isinstance(thing, torch.nn.Module)
+
+
+def precision_of(module: Tensor) -> Any:
+    """The type of a module's parameters, torch's default if it has none."""
+    return next((parameter.dtype for parameter in module.parameters()), torch.get_default_dtype())
+
+
 def with_state(module: Tensor, values: Sequence[NDArray[np.float64]]) -> Tensor:
     """The module with this state put in."""
-    names = state_names(module)
-    state = {name: torch.as_tensor(value) for name, value in zip(names, values, strict=False)}
+    tensors = [*module.parameters(), *module.buffers()]
     shapes = [tuple(value.shape) for value in values]
-    if [tuple(module.state_dict()[name].shape) for name in names] != shapes:
+    if [tuple(held.shape) for held in tensors] != shapes:
         raise FileFormatError(
             f"Expected a module whose parameters and buffers have the shapes {shapes}, got another; "
             "build it as it was when the model was saved."
         )
-    module.load_state_dict(state, strict=False)
+    with torch.no_grad():
+        for held, value in zip(tensors, values, strict=True):
+            held.copy_(torch.as_tensor(value))
     return module
 
 
 def checked_device(device: str) -> str:
     """The device, if torch can use it here."""
     try:
+        if not isinstance(device, str):
+            raise RuntimeError("not a name")
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
         raise OptionError(f"Expected a device that torch can use here, got {device!r} ({error}); use 'cpu'.") from error

@@ -14,7 +14,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DidNotTrainError, NoOptimumError, UnsupportedModelError
 from rocerf.models.design import Design
 from rocerf.models.model import Progress
-from rocerf.models.network import Architecture, Tensor, state_arrays
+from rocerf.models.network import Architecture, Tensor, is_module, state_arrays
 from rocerf.models.network_training import Task, Training, train_stack
 
 Array = NDArray[np.float64]
@@ -102,6 +102,7 @@ class UsersTraining:
 
     refit: Refit | None
     module: Tensor
+    precision: Any
 
     def stack(
         self,
@@ -125,7 +126,7 @@ class UsersTraining:
         states: list[list[Array]] = []
         for place, (rows, seed) in enumerate(zip(kept, seeds, strict=True)):
             left = train.without(train.ids[np.setdiff1d(everything, rows)]) if len(rows) < len(train) else train
-            trained = self.refit(left, seed, None if start is None else copy.deepcopy(start))
+            trained = self.refit(left, seed, None if start is None else self._to_go_on_from(start))
             states.append(self._same_shape(trained))
             if progress is not None:
                 progress(place + 1, len(seeds))
@@ -133,8 +134,13 @@ class UsersTraining:
         refuse_diverged(stack, "the refit function given")
         return stack
 
+    def _to_go_on_from(self, start: Tensor) -> Tensor:
+        """A copy as the user's own code knows the module: in its precision, ready to be trained."""
+        again = copy.deepcopy(start).to(dtype=self.precision).train()
+        return again.requires_grad_(True)
+
     def _same_shape(self, trained: Any) -> list[Array]:
-        if not hasattr(trained, "state_dict"):
+        if not is_module(trained):
             raise UnsupportedModelError(
                 f"Expected refit(train, seed, start) to return a torch module, got {type(trained).__name__}; "
                 "return the trained module."

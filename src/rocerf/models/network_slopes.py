@@ -77,14 +77,12 @@ def _forward_mode_ready() -> None:
 
 def refuse_strange_module(module: Any, train: TrainingSet, device: str) -> None:
     """Refuse what does not give one logit a row, or whose slopes cannot be taken row by row."""
-    if not isinstance(module, torch.nn.Module):
-        raise UnsupportedModelError(
-            f"Expected a torch.nn.Module, got {type(module).__name__}; pass the trained module itself."
-        )
     rows = torch.as_tensor(np.array(train.X[:2]), device=device)
     try:
         with torch.no_grad():
-            shape = tuple(module(rows).shape)
+            logits = module(rows)
+            alone = [module(row[None]) for row in rows]
+        shape = tuple(logits.shape)
     except Exception as error:  # whatever the user's forward raises
         raise UnsupportedModelError(
             f"Expected a module that takes rows of {train.X.shape[1]} columns in float64, got "
@@ -94,6 +92,11 @@ def refuse_strange_module(module: Any, train: TrainingSet, device: str) -> None:
         raise UnsupportedModelError(
             f"Expected one logit a row, shape ({len(rows)},) or ({len(rows)}, 1), got {shape}; for two outputs "
             "wrap the module so that it returns their difference, favourable minus unfavourable."
+        )
+    if not torch.allclose(logits.reshape(-1), torch.cat([logit.reshape(-1) for logit in alone]), equal_nan=True):
+        raise UnsupportedModelError(
+            "Expected a logit that depends on its own row alone, got one that depends on the other rows given with it; "
+            "avoid operations across the batch (batch statistics, for example)."
         )
     try:
         NetworkSlopes(module).jacobian(rows)

@@ -26,10 +26,20 @@ from scipy.special import expit, logit
 
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DidNotTrainError, FileFormatError, OptionError
+from rocerf.errors import DidNotTrainError, FileFormatError, OptionError, UnsupportedModelError
 from rocerf.models.design import Design
 from rocerf.models.model import RETRAININGS, Progress, Retraining, ValueAndSlope
-from rocerf.models.network import Architecture, Tensor, array, checked_device, state_arrays, tensor, with_state
+from rocerf.models.network import (
+    Architecture,
+    Tensor,
+    array,
+    checked_device,
+    is_module,
+    precision_of,
+    state_arrays,
+    tensor,
+    with_state,
+)
 from rocerf.models.network_ensemble import NetworkEnsemble
 from rocerf.models.network_retraining import OwnTraining, Refit, Retrainer, UsersTraining
 from rocerf.models.network_slopes import NetworkSlopes, refuse_strange_module
@@ -190,15 +200,17 @@ class NeuralModel:
         [0, 1]
         """
         refuse_bare_rows(train)
-        own = copy.deepcopy(module)
-        if hasattr(own, "double"):
-            own = own.double().eval().to(checked_device(device))
+        if not is_module(module):
+            raise UnsupportedModelError(
+                f"Expected a torch.nn.Module, got {type(module).__name__}; pass the trained module itself."
+            )
+        own = copy.deepcopy(module).double().eval().to(checked_device(device))
         refuse_strange_module(own, train, device)
         model = cls(
             train,
             own,
             _unscaled(train.X.shape[1]),
-            UsersTraining(refit, own),
+            UsersTraining(refit, own, precision_of(module)),
             seed=checked_seed(seed),
             threshold=checked_threshold(threshold),
             damping=_checked_damping(damping),
@@ -368,7 +380,7 @@ class NeuralModel:
         "warm" goes on from the present parameters.
         """
         gone = self.train.positions(ids)
-        chosen = _derived_seed(self.seed, *gone.tolist()) if seed is None else checked_seed(seed)
+        chosen = _derived_seed(self.seed, len(gone), *gone.tolist()) if seed is None else checked_seed(seed)
         stack = self._retrain([gone], [chosen], retraining, None)
         module = with_state(copy.deepcopy(self._module), [values[0] for values in stack])
         return NeuralModel(
@@ -441,9 +453,10 @@ class NeuralModel:
 
     @cached_property
     def class_counts(self) -> dict[Any, int]:
-        """Rows of each label."""
-        good = int(self.train.y.sum())
-        return {self.train.favourable: good, self.train.unfavourable: len(self.train) - good}
+        """Rows of each label that carry weight."""
+        counted = self.train.y[self._row_weights > 0]
+        good = int(counted.sum())
+        return {self.train.favourable: good, self.train.unfavourable: len(counted) - good}
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove: then there is nothing left to learn."""
@@ -458,7 +471,8 @@ class NeuralModel:
     @property
     def majority_rate(self) -> float:
         """Accuracy of deciding the same for everybody."""
-        return max(self.class_counts.values()) / len(self.train)
+        good = float(self.train.y.mean())
+        return max(good, 1.0 - good)
 
     def _refuse_constant(self) -> None:
         decisions = self._alone.scores(self.train.X)[0]
@@ -471,7 +485,8 @@ class NeuralModel:
             raise DidNotTrainError(
                 f"Expected a network that tells people apart, got one that {'accepts' if accepted else 'refuses'} "
                 "every "
-                f"training row (accuracy {self.accuracy:.1%}, the majority rate); train longer, raise the learning "
+                f"training row (accuracy {self.accuracy:.1%}, majority rate {self.majority_rate:.1%}); train "
+                "longer, raise the learning "
                 "rate, or check that the labels belong to the rows."
             )
 
@@ -513,7 +528,7 @@ class NeuralModel:
             )
         else:
             skeleton = copy.deepcopy(module).double().eval()
-            retrainer = UsersTraining(refit, skeleton)
+            retrainer = UsersTraining(refit, skeleton, precision_of(module))
         return cls(
             saved.train,
             with_state(skeleton, saved.state),

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, unpack
-from rocerf.errors import FileFormatError
 from rocerf.models.design import Design
 from rocerf.models.network import Architecture, state_arrays
 from rocerf.models.network_retraining import OwnTraining
 from rocerf.models.network_training import Training
+from rocerf.models.npz_file import arrays_and_about, reading
 
 if TYPE_CHECKING:
     from rocerf.models.neural import NeuralModel
@@ -60,12 +60,8 @@ def write(
 
 def read(path: str | PathLike[str]) -> SavedNetwork:
     """Read what :func:`write` wrote."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(str(arrays["about"]))
-        if about["format"] != FILE_FORMAT:
-            raise KeyError(about["format"])
+    with reading(path, FILE_FORMAT, "NeuralModel.save"):
+        arrays, about = arrays_and_about(path, FILE_FORMAT)
         shape, training = about["architecture"], about["training"]
         return SavedNetwork(
             train=unpack(about, arrays),
@@ -77,10 +73,3 @@ def read(path: str | PathLike[str]) -> SavedNetwork:
             damping=about["damping"],
             device=about["device"],
         )
-    except (ValueError, KeyError, OSError, EOFError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise FileFormatError(
-            f"Expected a file written by NeuralModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
-            "save the model again with this version."
-        ) from error

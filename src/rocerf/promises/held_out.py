@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,24 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> fl
     from scipy.stats import beta
 
     return 0.0 if successes == 0 else float(beta.ppf(1.0 - confidence, successes, trials - successes + 1))
+
+
+def percent(share: float) -> str:
+    """A share as it was given: 0.995 is 99.5%.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100.0 * share:.10g}%"
+
+
+def rounded_down(share: float) -> str:
+    """A lower bound in tenths of a percent, never rounded up.
+
+    >>> rounded_down(0.97049)
+    '97.0%'
+    """
+    return f"{math.floor(1000.0 * share + 1e-9) / 10.0:.1f}%"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +82,7 @@ class HeldOut:
         return (
             f"accepted by {int(self.accepted[place])} of {self.retrainings} models retrained to check it, so by "
             "at least "
-            f"{self.bound_of(place):.1%} of such models with {self.confidence:.0%} confidence"
+            f"{rounded_down(self.bound_of(place))} of such models with {percent(self.confidence)} confidence"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,5 +105,6 @@ class HeldOut:
             f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points and {self.retrainings} "
             "retrained "
             "models never "
-            f"used to choose them (at least {self.lower_bound:.1%} with {self.confidence:.0%} confidence)"
+            f"used to choose them (at least {rounded_down(self.lower_bound)} with {percent(self.confidence)} "
+            "confidence)"
         )

@@ -129,6 +129,12 @@ class Rocerf:
         self.solver = solver_for(solver, self.promise)
         self._solver = Solver(self.solver, model.train, self.seed)
         self._delta = _checked_delta(delta)
+        if self._delta == "calibrate" and isinstance(self.promise, SimulatedPromise):
+            raise OptionError(
+                "Expected a number as delta for the promise 'simulated', which chooses its own margin, got "
+                "'calibrate'; "
+                "leave delta out."
+            )
 
     @cached_property
     def delta(self) -> float:

@@ -47,6 +47,7 @@ def write_explainer(
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "model.npz")
     state = _learned(promise)
+    (folder / "promise.npz").unlink(missing_ok=True)  # what another explainer had learned is not this one's
     if state:
         with open(folder / "promise.npz", "wb") as file:
             np.savez_compressed(file, **state)

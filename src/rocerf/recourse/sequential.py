@@ -1,15 +1,13 @@
-"""The cutting-plane idea where slopes are not cuts: the cheapest point behind the *latest* linearisation, repeated.
+"""The cutting-plane idea where slopes are not cuts: the cheapest point behind the *latest* linearisations, repeated.
 
-    x = x0
-    repeat  read value and slope at x
-            y = the cheapest allowed point at which the linearised promise holds
-            x = x + step (y - x)
+    first   x = x0; repeat: read value and slope at x; x = the cheapest allowed point where the linearised promise holds
+    then    near the cheapest point found so far: the cheapest point behind the last few linearisations, no farther away
+            than a trust in them allows; trust halves whenever that brings nothing
 
-A smooth promise that is not concave (a network's) has no cuts that hold everywhere, so none are kept: each round
-replaces the last one. Where this settles, x is the cheapest point of its own linearisation, the first-order condition
-of the true problem; other such points may be cheaper. Steps shrink when rounds do not settle. Every iterate is a
-candidate: it is pulled towards x0 (or pushed on) along its line until the promise just holds, and the cheapest of all
-is returned.
+A smooth promise that is not concave (a network's) has no cuts that hold everywhere, so old ones are forgotten and none
+is trusted far away. Where this settles, x meets the first-order condition of the true problem; other such points may be
+cheaper. Every iterate is a candidate: it is pulled towards x0 (or pushed on) along its line until the promise just
+holds, and the cheapest of all is returned.
 """
 
 from __future__ import annotations
@@ -18,17 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.promises.promise import Promise
+from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
 
 Array = NDArray[np.float64]
 People = NDArray[np.intp]
 
-ROUNDS = 60
-#: Full steps for so many rounds, then ever shorter ones.
-FULL_STEPS = 8
-#: A person is done when the cheapest candidate has not improved by this share for so many rounds.
-IMPROVEMENT, PATIENCE = 1e-4, 5
+#: Rounds from x0 on with full steps, and rounds near the cheapest point found.
+FULL_STEPS, ROUNDS = 8, 40
+#: Linearisations kept for each person in the second part.
+KEPT = 6
+#: An improvement counts from this share on; a person is done when the trust has shrunk to this share of the cost.
+IMPROVEMENT, LEAST_TRUST = 1e-5, 1e-3
 #: Halvings when a candidate is moved along its line, and how far beyond itself it may be pushed.
 HALVINGS, BEYOND = 14, 2.0
 
@@ -38,12 +38,16 @@ def solve_by_linearisation(
 ) -> Solution:
     """Cheap points with ``promise >= delta`` for each person of the master problem, for any smooth promise."""
     search = _Search(promise, master, delta)
-    for round_ in range(ROUNDS):
-        search.step(1.0 if round_ < FULL_STEPS else FULL_STEPS / (round_ + 1.0))
-        if progress is not None:
-            progress(len(master.X0) - len(search.open), len(master.X0))
-        if not len(search.open):
+    total = FULL_STEPS + ROUNDS
+    for round_ in range(total):
+        if round_ < FULL_STEPS:
+            search.step(search.everybody, together=False)
+        elif not search.refine():
             break
+        if progress is not None:  # in people, as other solvers count
+            progress(len(master.X0) * (round_ + 1) // total, len(master.X0))
+    if progress is not None:
+        progress(len(master.X0), len(master.X0))
     return search.solution()
 
 
@@ -52,31 +56,71 @@ class _Search:
 
     def __init__(self, promise: Promise, master: Master, delta: float) -> None:
         self.promise, self.master, self.aim = promise, master, delta + GUARD / 2
-        people = len(master.X0)
+        people, d = master.X0.shape
         self.x = np.clip(master.X0, master.allowed.lower, master.allowed.upper)
         self.best, self.best_cost = self.x.copy(), np.full(people, np.inf)
-        self.open: People = np.arange(people)
-        self.stale = np.zeros(people, np.intp)
         self.reads = np.zeros(people, np.intp)
+        #: How far from the best point the linearisations are trusted, in standard deviations of a column.
+        self.trust = np.full(people, np.inf)
+        self.slopes, self.constants = np.zeros((people, KEPT, d)), np.full((people, KEPT), np.inf)
 
     def _read(self, people: People, points: Array) -> Array:
         self.reads[people] += 1
         return self.promise.read(points, self.aim).values
 
-    def step(self, length: float) -> None:
-        """One round for everybody who is still open."""
-        people, x = self.open, self.x[self.open]
+    def _linearise(self, people: People, points: Array) -> tuple[Array, Array]:
+        """Read at points (Q, d) and remember the linearisations there, the oldest making room."""
         self.reads[people] += 1
-        reading = self.promise.read(x)
-        slopes, constants = reading.cuts(x)
-        points, reachable, _ = self.master.cheapest(people, slopes[:, None], constants[:, None], self.aim + GUARD / 2)
+        slopes, constants = self.promise.read(points).cuts(points)
+        self.slopes[people] = np.concatenate([slopes[:, None], self.slopes[people, :-1]], axis=1)
+        self.constants[people] = np.concatenate([constants[:, None], self.constants[people, :-1]], axis=1)
+        return slopes, constants
+
+    @property
+    def everybody(self) -> People:
+        """All people."""
+        return np.arange(len(self.x))
+
+    def step(self, people: People, *, together: bool) -> None:
+        """A full step for these people, from where they are, behind the latest linearisation or the last few."""
+        slopes, constants = self._linearise(people, self.x[people])
+        target = self.aim + GUARD / 2
+        points, reachable, _ = self.master.cheapest(people, slopes[:, None], constants[:, None], target)
+        if together:  # where rounds go back and forth between two sides of a kink
+            behind, possible, _ = self.master.cheapest(people, self.slopes[people], self.constants[people], target)
+            points, reachable = np.where(possible[:, None], behind, points), reachable | possible
         # Where even the linearisation cannot be satisfied inside the box, go as far along the slope as is allowed.
         far = np.where(slopes >= 0, self.master.allowed.upper[people], self.master.allowed.lower[people])
-        points = np.where(reachable[:, None], points, np.where(np.isfinite(far), far, x))
-        self.x[people] = x + length * (points - x)
+        self.x[people] = np.where(reachable[:, None], points, np.where(np.isfinite(far), far, self.x[people]))
+        self._keep(people)
+
+    def refine(self) -> bool:
+        """One round near the cheapest points found, a full one for the others; whether anybody was left to improve."""
+        lost = np.flatnonzero(np.isinf(self.best_cost))
+        if len(lost):
+            self.step(lost, together=True)
+        fresh = np.flatnonzero(np.isfinite(self.best_cost) & np.isinf(self.trust))
+        if len(fresh):
+            self.trust[fresh] = self.best_cost[fresh] / 2
+            self._linearise(fresh, self.best[fresh])
+        people = np.flatnonzero(np.isfinite(self.trust) & (self.trust > LEAST_TRUST * self.best_cost))
+        if not len(people):
+            return bool(len(lost))
+        near, reach = self.master.of(people), (self.trust[people, None] * self.master.cost.scale)
+        lower = np.maximum(near.allowed.lower, self.best[people] - reach)
+        upper = np.minimum(near.allowed.upper, self.best[people] + reach)
+        trusted = Master(near.X0, near.cost, FeasibleSet(lower, upper))
+        points, reachable, _ = trusted.cheapest(
+            np.arange(len(people)), self.slopes[people], self.constants[people], self.aim + GUARD / 2
+        )
+        self.x[people] = np.where(reachable[:, None], points, self.best[people])
         improved = self._keep(people)
-        self.stale[people] = np.where(improved, 0, self.stale[people] + 1)
-        self.open = people[self.stale[people] < PATIENCE]
+        self._linearise(people, self.x[people])
+        self.trust[people] = np.where(improved, self.trust[people], self.trust[people] / 2)
+        # Linearisations that contradict each other here are forgotten, all but the latest.
+        self.constants[people[~reachable], 1:] = np.inf
+        self.slopes[people[~reachable], 1:] = 0.0
+        return True
 
     def _keep(self, people: People) -> NDArray[np.bool_]:
         """Remember the candidate on the line from x0 through x, if cheaper; whether it is, by a noticeable share."""
