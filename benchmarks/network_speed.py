@@ -18,7 +18,6 @@ import rocerf
 from benchmarks.record import write_record
 from rocerf.deletion.retraining import random_deletions
 
-PEOPLE = 500
 
 
 def together_and_alone(device: str, many: int, alone: int, epochs: int) -> dict[str, float]:
@@ -56,11 +55,11 @@ def _for(model: rocerf.NeuralModel, epochs: int) -> rocerf.NeuralModel:
     return model.with_retrainer(replace(own, training=replace(own.training, epochs=epochs)))
 
 
-def first_order(device: str, epochs: int) -> dict[str, float]:
+def first_order(device: str, epochs: int, asking: int) -> dict[str, float]:
     """Seconds a person for first_order on Adult's network, by both solvers; the row effects apart."""
     data = rocerf.load_dataset("adult")
     model = rocerf.NeuralModel.fit(data.train, seed=0, epochs=epochs, device=device)
-    people = data.test.X[model.predict(data.test.X) == 0][:PEOPLE]
+    people = data.test.X[model.predict(data.test.X) == 0][:asking]
     measured: dict[str, float] = {"people": len(people), "parameters": len(model.theta), "epochs": epochs}
     for solver in ("sequential", "penalty"):
         explainer = rocerf.Rocerf(model, "0.5%", promise="first_order", solver=solver)
@@ -80,12 +79,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--first-order-epochs", type=int, default=100)
+    parser.add_argument("--people", type=int, default=500)
     options = parser.parse_args()
     gpu = options.device == "cuda"
     measured: dict[str, Any] = {
         "device": _device(options.device),
         "retraining": together_and_alone(options.device, 500 if gpu else 100, 2, 100 if gpu else 2),
-        "first_order": first_order(options.device, options.first_order_epochs),
+        "first_order": first_order(options.device, options.first_order_epochs, options.people),
     }
     for part in ("retraining", "first_order"):
         for key, value in measured[part].items():

@@ -39,8 +39,9 @@ def explainers(model: rocerf.NeuralModel, checking: int) -> dict[str, Any]:
     }
 
 
-def measure(name: str, device: str, trials: int, epochs: int) -> tuple[dict[str, Any], str]:
+def measure(name: str, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Cost, validity and seconds of each method on one table."""
+    device, trials, epochs = options.device, options.trials, options.epochs
     data = rocerf.load_dataset(name)
     start = time.perf_counter()
     model = rocerf.NeuralModel.fit(data.train, seed=0, epochs=epochs, device=device)
@@ -49,6 +50,8 @@ def measure(name: str, device: str, trials: int, epochs: int) -> tuple[dict[str,
     people = denied[:PEOPLE]
     found, seconds = {}, {}
     for method, explainer in explainers(model, max(trials, 50)).items():
+        if options.methods is not None and method not in options.methods:
+            continue
         start = time.perf_counter()
         found[method] = explainer.explain(people)
         seconds[method] = time.perf_counter() - start
@@ -92,13 +95,14 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--methods", nargs="+", help="only these methods of the table")
     parser.add_argument("--tables", nargs="+", default=["german", "compas", "adult"])
     options = parser.parse_args()
     measured: dict[str, Any] = {"device": _device(options.device)}
     checksums: dict[str, str] = {}
     for name in options.tables:
         try:
-            measured[name], checksums[name] = measure(name, options.device, options.trials, options.epochs)
+            measured[name], checksums[name] = measure(name, options)
         except DatasetUnavailableError as missing:
             print(f"{name:8}left out: {missing}")
             continue

@@ -33,7 +33,7 @@ def table(title: str, columns: list[str]) -> Any:
 
     made = Table(title=title, title_justify="left")
     for place, name in enumerate(columns):
-        made.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+        made.add_column(name, justify="left" if place == 0 else "right", overflow="fold", no_wrap=place == 0)
     return made
 
 

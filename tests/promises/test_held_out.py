@@ -13,9 +13,19 @@ from scipy.stats import binomtest
 from noisy import NOISES, PEOPLE, REFUSED, SLOPES, Noisy
 from problems import random_training_set
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status
-from rocerf.promises import HeldOut, Simulated
+from rocerf.promises import HeldOut, Simulated, simulated
 from rocerf.promises.held_out import clopper_pearson
 from rocerf.promises.simulated import SimulatedPromise
+from rocerf.recourse import sequential
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few people decide the margin, roughly, and points are not polished, where it does not matter how well."""
+    monkeypatch.setattr(simulated, "PEOPLE", 10)
+    monkeypatch.setattr(simulated, "HALVINGS", 2)
+    monkeypatch.setattr(sequential, "FULL_STEPS", 5)
+    monkeypatch.setattr(sequential, "ROUNDS", 1)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
@@ -70,6 +80,7 @@ def test_what_is_counted_is_what_the_checking_models_say() -> None:
     assert one.drawn == one.accepted[0]  # with one person, the person drawn is that one
 
 
+@pytest.mark.usefixtures("few")
 def test_a_recourse_says_how_it_fared() -> None:
     recourses = Rocerf(Noisy(NOISES["both"]), 6, promise=Simulated(validity=0.9, checking=80)).explain(REFUSED[:6])
     held_out = recourses.held_out
@@ -106,6 +117,7 @@ def test_at_least_is_never_rounded_up(confidence: float) -> None:
     assert float(said[1]) / 100 <= held_out.lower_bound + 1e-12
 
 
+@pytest.mark.usefixtures("few")
 def test_held_out_figures_survive_json() -> None:
     recourses = Rocerf(Noisy(NOISES["both"]), 6, promise=Simulated(validity=0.9, checking=20)).explain(PEOPLE[:12])
     assert 0 < recourses.answered.sum() < 12
@@ -121,6 +133,7 @@ def test_held_out_figures_survive_json() -> None:
     assert Recourses.from_json(first_order.to_json()).held_out is None
 
 
+@pytest.mark.usefixtures("few")
 def test_people_without_a_point_are_left_out_of_the_figures() -> None:
     model = Noisy(NOISES["both"])
     schema = FeatureSchema.free(model.train.columns).edit("x0", upper=2.5).edit("x1", direction="fixed")

@@ -22,6 +22,16 @@ from rocerf.evaluation import average_validity
 from rocerf.models.model import Refittable, Smooth
 from rocerf.promises import Simulated, simulated
 from rocerf.promises.simulated import SimulatedPromise
+from rocerf.recourse import sequential
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few people decide the margin, roughly, and points are not polished, where it does not matter how well."""
+    monkeypatch.setattr(simulated, "PEOPLE", 10)
+    monkeypatch.setattr(simulated, "HALVINGS", 2)
+    monkeypatch.setattr(sequential, "FULL_STEPS", 5)
+    monkeypatch.setattr(sequential, "ROUNDS", 1)
 
 
 def test_the_fake_is_a_model_as_far_as_the_promise_can_tell() -> None:
@@ -129,6 +139,7 @@ def test_people_without_an_answer_do_not_count_in_choosing() -> None:
     assert promise.factor == pytest.approx(chosen(model, options, 0).factor, rel=0.5)
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("margin", ["spread", "fixed"])
 def test_a_validity_that_no_margin_reaches_is_an_error(margin: str) -> None:
     """Slopes that change their sign: however far a person goes, a third of the models refuses."""
@@ -141,6 +152,7 @@ def test_a_validity_that_no_margin_reaches_is_an_error(margin: str) -> None:
         Rocerf(model, 6, promise=Simulated(validity=0.9, margin=margin, checking=5)).explain(REFUSED[:3])
 
 
+@pytest.mark.usefixtures("few")
 def test_nobody_can_be_answered_inside_the_bounds_is_an_error_of_choosing() -> None:
     model = Noisy(NOISES["both"])
     schema = FeatureSchema.free(model.train.columns)
@@ -156,6 +168,7 @@ def test_the_promise_cannot_be_read_before_its_margin_is_chosen() -> None:
         promise.read(REFUSED)
 
 
+@pytest.mark.usefixtures("few")
 def test_a_model_that_refuses_none_of_its_rows_still_keeps_what_it_says() -> None:
     """Nobody in the training rows can decide the margin, but people beyond them are refused and do ask."""
     model = Noisy(NOISES["shared by people"])
@@ -219,6 +232,7 @@ def test_whoever_evaluates_with_the_same_seed_does_not_meet_the_same_deletions()
     assert not others & {rows for rows in deletions if len(rows) == 6}
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("margin", ["spread", "fixed"])
 def test_choosing_never_sees_the_models_that_check(margin: str) -> None:
     options = Simulated(validity=0.9, margin=margin, shaping=20, choosing=30, checking=40)
@@ -241,6 +255,7 @@ def test_choosing_never_sees_the_models_that_check(margin: str) -> None:
         assert np.abs(found["shaping"].matrix - found["none"].matrix).max() > 1e-3
 
 
+@pytest.mark.usefixtures("few")
 def test_the_seed_decides_everything() -> None:
     options = Simulated(validity=0.9, checking=10)
     first, again, other = (
@@ -324,13 +339,11 @@ def network(device: str = "cpu") -> NeuralModel:
     return NeuralModel.fit(moons(100), epochs=60, learning_rate=0.5, width=5, weight_decay=0.003, device=device)
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("margin", ["spread", "fixed"])
 @pytest.mark.parametrize("retraining", ["fresh", "warm"])
-def test_networks_really_retrained_accept_the_points(
-    retraining: str, margin: str, device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulated, "PEOPLE", 15)
+def test_networks_really_retrained_accept_the_points(retraining: str, margin: str, device: str) -> None:
     model = network(device)
     people = refused_people(model, 0, 10)
     explainer = explainer_for(model, retraining=retraining, margin=margin)
@@ -346,6 +359,7 @@ def test_networks_really_retrained_accept_the_points(
         assert recourses.costs.mean() > 1.02 * Scfe(model).explain(people).costs.mean()
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("margin", ["spread", "fixed"])
 def test_logistic_models_really_retrained_accept_the_points(margin: str) -> None:
     model = logistic()
@@ -357,6 +371,7 @@ def test_logistic_models_really_retrained_accept_the_points(margin: str) -> None
     assert average_validity(model, recourses.matrix, 0.1, trials=40, seed=9).mean >= 0.75  # always all k rows
 
 
+@pytest.mark.usefixtures("few")
 def test_k_is_a_twentieth_of_the_rows_unless_said() -> None:
     model = logistic()
     assert Rocerf(model, promise="simulated").k == 4  # of 80
@@ -369,10 +384,8 @@ def test_k_is_a_twentieth_of_the_rows_unless_said() -> None:
     assert "up to 4 training rows" in recourses[0].promise
 
 
-def test_with_nothing_deleted_an_exact_model_needs_no_margin_and_a_network_still_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(simulated, "PEOPLE", 15)
+@pytest.mark.usefixtures("few")
+def test_with_nothing_deleted_an_exact_model_needs_no_margin_and_a_network_still_does() -> None:
     exact = explainer_for(logistic(), 0)
     recourses = exact.explain(refused_people(logistic(), 0, 3))
     assert exact.promise.factor == 0.0
@@ -382,6 +395,7 @@ def test_with_nothing_deleted_an_exact_model_needs_no_margin_and_a_network_still
     assert fresh.promise.factor > 0.0
 
 
+@pytest.mark.usefixtures("few")
 def test_a_network_trained_on_without_deletions_moves_too() -> None:
     """Training on from the present parameters is more training, even where no row is gone."""
     model = NeuralModel.fit(moons(100), epochs=25, learning_rate=0.3, width=5)
@@ -398,6 +412,7 @@ def test_a_class_that_can_vanish_is_told_before_anything_is_retrained(monkeypatc
     assert explainer_for(model, 3).explain(accepted).held_out is None
 
 
+@pytest.mark.usefixtures("few")
 def test_the_margin_is_chosen_once_for_everybody() -> None:
     model = Noisy(NOISES["both"])
     explainer = explainer_for(model, 6)
@@ -407,6 +422,7 @@ def test_the_margin_is_chosen_once_for_everybody() -> None:
     assert first.held_out.retrainings == second.held_out.retrainings == 25
 
 
+@pytest.mark.usefixtures("few")
 def test_progress_tells_of_the_retraining_and_may_interrupt_it() -> None:
     told: list[tuple[int, int]] = []
 
@@ -428,12 +444,12 @@ def test_progress_tells_of_the_retraining_and_may_interrupt_it() -> None:
 # --- files ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("margin", ["spread", "fixed"])
 @pytest.mark.parametrize("make", [logistic, network], ids=["logistic", "network"])
 def test_an_explainer_comes_back_with_its_margin_and_its_models(
     make: Any, margin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated, "PEOPLE", 10)
     model = make()
     people = refused_people(model, 0, 4)
     explainer = explainer_for(model, 3, margin=margin, seed=4)
@@ -450,6 +466,7 @@ def test_an_explainer_comes_back_with_its_margin_and_its_models(
     assert found.settings == recourses.settings
 
 
+@pytest.mark.usefixtures("few")
 def test_an_explainer_saved_before_it_was_asked_answers_the_same(tmp_path: Path) -> None:
     people = refused_people(logistic(), 0, 4)
     explainer = explainer_for(logistic(), 3)
@@ -459,6 +476,7 @@ def test_an_explainer_saved_before_it_was_asked_answers_the_same(tmp_path: Path)
     np.testing.assert_array_equal(again.explain(people).matrix, explainer.explain(people).matrix)
 
 
+@pytest.mark.usefixtures("few")
 def test_a_folder_written_over_keeps_nothing_of_what_it_held(tmp_path: Path) -> None:
     """The margin of another explainer must not be taken for this one's."""
     first = explainer_for(logistic(), 8)
@@ -509,6 +527,7 @@ def test_solvers_that_need_more_than_the_promise_has_are_refused(solver: str) ->
         Rocerf(logistic(), 3, promise=FEW, solver=solver)
 
 
+@pytest.mark.usefixtures("few")
 def test_a_margin_that_is_chosen_cannot_be_calibrated_as_well() -> None:
     """One of the two must be refused in words that say so, or both must work."""
     people = refused_people(logistic(), 0, 2)

@@ -159,5 +159,6 @@ def checked_device(device: str) -> str:
             raise RuntimeError("not a name")
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise OptionError(f"Expected a device that torch can use here, got {device!r} ({error}); use 'cpu'.") from error
+        said = str(error).partition("\n")[0]
+        raise OptionError(f"Expected a device that torch can use here, got {device!r} ({said}); use 'cpu'.") from error
     return device

@@ -60,6 +60,8 @@ def solver_for(name: str, promise: Promise) -> str:
         reason = (
             "whose every reading is a search, and this solver would ask thousands of them"
             if searching
+            else "which is another one for each person"
+            if isinstance(promise, PerPerson)
             else "which has no cuts"
             if promise.smooth
             else "which has no slopes"
@@ -130,5 +132,6 @@ def _accepted_by_the_model(model: Refittable, own: Promise, alone: Master, found
         found.outcomes[0] = Outcome.GAVE_UP
         return found
     first = int(np.argmax(good))
-    found.points[0], found.values[0] = line[first], own.read(line[[first]]).values[0]
+    reading = own.read(line[[first]])
+    found.points[0], found.values[0], found.worst_ids[0] = line[first], reading.values[0], reading.worst_ids(0)
     return found
