@@ -19,7 +19,6 @@ from benchmarks.record import write_record
 from rocerf.deletion.retraining import random_deletions
 
 
-
 def together_and_alone(device: str, many: int, alone: int, epochs: int) -> dict[str, float]:
     """Seconds a network in a stack, and one by one, on Adult."""
     train = rocerf.load_dataset("adult").train

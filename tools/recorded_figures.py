@@ -131,16 +131,14 @@ def _network_speed() -> str:
     on_gpu, on_cpu = gpu["first_order"], cpu["first_order"]
     return (
         f"Time: {together['networks']} networks of Adult, {together['epochs']} epochs, in "
-        f"{together['seconds_together']:.0f} s on one {gpu['device']}, {together['ratio']:.0f} times faster than "
-        "one by "
-        f"one there ({cpu['retraining']['ratio']:.0f} times on two CPU cores). `first_order` for "
-        f"{on_gpu['people']} people of Adult and all {on_gpu['parameters']:,} parameters: "
-        f"{on_gpu['seconds_a_person_sequential']:.3f} s a person on the GPU and "
-        f"{on_cpu['seconds_a_person_sequential']:.2f} s on two CPU cores; by Algorithm 1 "
-        f"{on_gpu['seconds_a_person_penalty']:.2f} and {on_cpu['seconds_a_person_penalty']:.2f} s. All row effects of "
-        f"{curvature['parameters']:,} parameters and {curvature['rows']:,} rows in "
-        f"{curvature['ours']['whole']:.0f} s on "
-        f"one core: {curvature['curvlinops']['dense_ratio']:.0f} times faster than curvlinops' dense route, "
+        f"{together['seconds_together']:.0f} s on one {gpu['device']}, {together['ratio']:.0f} times faster than one by "
+        f"one there ({cpu['retraining']['ratio']:.0f} times on one CPU core). `first_order` with all "
+        f"{on_gpu['parameters']:,} parameters on Adult: {on_gpu['seconds_a_person_sequential']:.3f} s a person on the "
+        f"GPU ({on_gpu['people']} people), {on_cpu['seconds_a_person_sequential']:.2f} s on one CPU core "
+        f"({on_cpu['people']} people); by Algorithm 1 {on_gpu['seconds_a_person_penalty']:.2f} and "
+        f"{on_cpu['seconds_a_person_penalty']:.2f} s. All row effects of {curvature['parameters']:,} parameters and "
+        f"{curvature['rows']:,} rows in {curvature['ours']['whole']:.0f} s on one core: "
+        f"{curvature['curvlinops']['dense_ratio']:.0f} times faster than curvlinops' dense route, "
         f"{curvature['plain_loop']['ratio']:.1f} times faster than a plain loop over the rows."
     )
 

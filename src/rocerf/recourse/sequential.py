@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.promises.promise import Promise
+from rocerf.promises.promise import Held, Promise
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
@@ -123,26 +123,40 @@ class _Search:
         return True
 
     def _keep(self, people: People) -> NDArray[np.bool_]:
-        """Remember the candidate on the line from x0 through x, if cheaper; whether it is, by a noticeable share."""
+        """Remember the candidate on the line from x0 through x, if cheaper; whether it is, by a noticeable share.
+
+        A promise that can be held says cheaply where on the line it is met; if the true one disagrees there (other rows
+        are worst), it is held anew and the search goes on outwards.
+        """
         x0, x = self.master.X0[people], self.x[people]
-        low, high = np.zeros(len(people)), np.ones(len(people))
         if not (x != x0).any():
             return np.zeros(len(people), bool)
-        short = self._read(people, x) < self.aim
-        high[short] = BEYOND
-        if short.any():
-            low[short] = 1.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            holds = self._read(people, self._on_line(people, x0, x, middle)) >= self.aim
-            high, low = np.where(holds, middle, high), np.where(holds, low, middle)
-        points = self._on_line(people, x0, x, high)
-        costs = self.master.cost.of(points - x0)
-        costs[self._read(people, points) < self.aim] = np.inf
+        low = np.where(self._read(people, x) < self.aim, 1.0, 0.0)
+        share = self._first_on_line(people, low, x)
+        points = self._on_line(people, x0, x, share)
+        short = self._read(people, points) < self.aim
+        if short.any() and isinstance(self.promise, Held):
+            share = np.where(short, self._first_on_line(people, share, points), share)
+            points = self._on_line(people, x0, x, share)
+            short = self._read(people, points) < self.aim
+        costs = np.where(short, np.inf, self.master.cost.of(points - x0))
         before = self.best_cost[people]
         better = costs < before
         self.best[people[better]], self.best_cost[people[better]] = points[better], costs[better]
         return np.asarray(costs < before * (1.0 - IMPROVEMENT))
+
+    def _first_on_line(self, people: People, low: Array, held_at: Array) -> Array:
+        """The least share of the way to x, above ``low``, at which the promise (held there, if it can be) is met."""
+        x0, x = self.master.X0[people], self.x[people]
+        high = np.where(low < 1.0, 1.0, BEYOND)
+        held = self.promise.held_at(held_at) if isinstance(self.promise, Held) else None
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            points = self._on_line(people, x0, x, middle)
+            values = self._read(people, points) if held is None else held(points).values
+            holds = values >= self.aim
+            high, low = np.where(holds, middle, high), np.where(holds, low, middle)
+        return high
 
     def _on_line(self, people: People, x0: Array, x: Array, share: Array) -> Array:
         return np.where(
