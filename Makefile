@@ -11,6 +11,7 @@ CERTIFICATE ?=
 DEVICE ?= cpu
 # Workers of ours and threads of BLAS on the same cores slow each other down many times over.
 export OPENBLAS_NUM_THREADS ?= 1
+# The same goes for torch and the test workers, below.
 
 .PHONY: help demo test quick lint format bench validity networks clean
 
@@ -36,10 +37,10 @@ demo: $(VENV)/core.stamp
 	$(BIN)/rocerf demo --out out/demo.html
 
 test: lint
-	$(BIN)/python -m pytest -n auto -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q --durations=40
 
 quick: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto -q -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m "not slow"
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check --quiet .

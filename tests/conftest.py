@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 # So that "from shared_data import ..." works from every test folder and under every import mode.
@@ -56,3 +58,32 @@ def figures(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     lines: list[str] = []
     yield lines
     request.node.user_properties.append(("figures", lines))
+
+
+class Bare:
+    """A model that can only be asked its score: neither slopes nor parameters."""
+
+    def __init__(self, model: Any) -> None:
+        for name in (
+            *("train", "matrix", "score", "deployed_score", "predict", "without", "refitted", "restored"),
+            *("removable_class", "assumptions", "save"),
+        ):
+            setattr(self, name, getattr(model, name))
+
+
+@pytest.fixture
+def bare() -> Callable[[Any], Any]:
+    """Strips a model of everything but its decisions."""
+    return Bare
+
+
+@pytest.fixture(scope="session")
+def network() -> Any:
+    """A small network on a ring, whose boundary is curved."""
+    from rocerf import NeuralModel, TrainingSet
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) * [1.0, 10.0] + [0.0, 5.0]
+    z = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = ((z**2).sum(axis=1) + 0.3 * rng.normal(size=300) < 1.6).astype(int)
+    return NeuralModel.fit(TrainingSet(X, y), seed=0, width=8, epochs=150, learning_rate=0.1)

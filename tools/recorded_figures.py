@@ -131,8 +131,8 @@ def _network_speed() -> str:
     on_gpu, on_cpu = gpu["first_order"], cpu["first_order"]
     return (
         f"Time: {together['networks']} networks of Adult, {together['epochs']} epochs, in "
-        f"{together['seconds_together']:.0f} s on one {gpu['device']}, {together['ratio']:.0f} times faster than one by "
-        f"one there ({cpu['retraining']['ratio']:.0f} times on one CPU core). `first_order` with all "
+        f"{together['seconds_together']:.0f} s on one {gpu['device']}, {together['ratio']:.0f} times faster than one "
+        f"by one there ({cpu['retraining']['ratio']:.0f} times on one CPU core). `first_order` with all "
         f"{on_gpu['parameters']:,} parameters on Adult: {on_gpu['seconds_a_person_sequential']:.3f} s a person on the "
         f"GPU ({on_gpu['people']} people), {on_cpu['seconds_a_person_sequential']:.2f} s on one CPU core "
         f"({on_cpu['people']} people); by Algorithm 1 {on_gpu['seconds_a_person_penalty']:.2f} and "

@@ -157,8 +157,9 @@ def checked_device(device: str) -> str:
     try:
         if not isinstance(device, str):
             raise RuntimeError("not a name")
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        if torch.empty(1, dtype=torch.float64, device=device).is_meta:
+            raise RuntimeError("it holds no values")
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         said = str(error).partition("\n")[0]
         raise OptionError(f"Expected a device that torch can use here, got {device!r} ({said}); use 'cpu'.") from error
     return device

@@ -126,7 +126,7 @@ class UsersTraining:
         states: list[list[Array]] = []
         for place, (rows, seed) in enumerate(zip(kept, seeds, strict=True)):
             left = train.without(train.ids[np.setdiff1d(everything, rows)]) if len(rows) < len(train) else train
-            trained = self.refit(left, seed, None if start is None else self._to_go_on_from(start))
+            trained = self.refit(left, seed % 2**32, None if start is None else self._to_go_on_from(start))
             states.append(self._same_shape(trained))
             if progress is not None:
                 progress(place + 1, len(seeds))

@@ -101,7 +101,10 @@ def _train_part(
     tell: Callable[[int], None] | None,
 ) -> list[Array]:
     precision = getattr(torch, training.precision)
-    run = _Run(task, start, max(map(len, kept)), training, torch.device(device), precision)
+    where = torch.device(device)
+    if where.type == "cuda":  # a graph is captured on the current device, which must be the one that is meant
+        torch.cuda.set_device(where)
+    run = _Run(task, start, max(map(len, kept)), training, where, precision)
     advance = run.captured() if run.device.type == "cuda" else run.step
     # Drawing orders lets go of the interpreter lock, so many are drawn at once, and the next epoch's ahead of time.
     with ThreadPoolExecutor(1) as ahead, ThreadPoolExecutor() as pool:

@@ -537,12 +537,20 @@ class NeuralModel:
             seed=saved.seed,
             threshold=saved.threshold,
             damping=saved.damping,
-            device=checked_device(saved.device if device is None else device),
+            device=_device_here(saved.device) if device is None else checked_device(device),
         )
 
 
 def _unscaled(d: int) -> Design:
     return Design.identity(d, intercept=False)
+
+
+def _device_here(saved: str) -> str:
+    """The device a model was saved on, or the CPU where this machine has none such."""
+    try:
+        return checked_device(saved)
+    except OptionError:
+        return "cpu"
 
 
 def _derived_seed(*entropy: int) -> int:

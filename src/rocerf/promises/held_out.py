@@ -74,11 +74,15 @@ class HeldOut:
         return clopper_pearson(self.drawn, self.retrainings, self.confidence)
 
     def bound_of(self, place: int) -> float:
-        """Lower confidence bound of the share of retrained models that accept this point."""
+        """Lower confidence bound of the share of retrained models that accept this point; NaN where there is none."""
+        if self.accepted[place] < 0:
+            return math.nan
         return clopper_pearson(int(self.accepted[place]), self.retrainings, self.confidence)
 
     def sentence_of(self, place: int) -> str:
         """What may be said about one point."""
+        if self.accepted[place] < 0:
+            return "nothing was checked"
         return (
             f"accepted by {int(self.accepted[place])} of {self.retrainings} models retrained to check it, so by "
             "at least "

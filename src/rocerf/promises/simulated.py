@@ -6,8 +6,8 @@ moves the score more than a few deleted rows do. Retrained models are simulated 
 * *shaping*: their mean and spread at x make the value, ``value(x) = mean_m f_m(x) - factor * sd_m f_m(x)``, so the
   margin follows the spread at x (or ``f(x) - factor``, one margin for everybody);
 * *choosing*: the factor is the smallest at which the recourses of refused training rows are accepted by the share asked
-  for, with one-sided 95 % confidence over these models, both as counted and as expected from the mean and spread of the
-  scores (counting alone would take 60 models that all accept for proof of 99 %);
+  for, by a bound of nominally 95 % over these models at each factor tried, both as counted and as expected from the
+  mean and spread of the scores (counting alone would take 60 models that all accept for proof of 99 %);
 * *checking*: what is reported. They are looked at once, when the points stand.
 
 The bound reported is Clopper and Pearson's. For one person the trials are the checking models, independent given the
@@ -42,8 +42,8 @@ Solve = Callable[[Promise, Array], Array]
 #: Share of the training rows deleted at most, where the user does not say.
 DELETIONS = "5%"
 
-#: Refused training rows whose recourse decides the factor.
-PEOPLE = 200
+#: Refused training rows whose recourse decides the factor; fewer where each recourse is a search.
+PEOPLE, PEOPLE_SEARCHED = 200, 40
 
 #: One-sided normal quantile for 95 %.
 ONE_SIDED = 1.645
@@ -138,8 +138,8 @@ class SimulatedPromise:
         how = "from a new start" if o.retraining == "fresh" else "on from its present parameters"
         return Wording(
             "simulated",
-            f"chosen so that at least {percent(o.validity)} of models accept it that are really retrained, {how}, "
-            "after "
+            f"chosen so that, on average over people, at least {percent(o.validity)} of models accept it that are "
+            f"really retrained, {how}, after "
             "random deletions of up to {k} training {rows}; this was simulated, not proven, and says nothing about "
             "deletions picked to do harm",
         )
@@ -260,38 +260,47 @@ class SimulatedPromise:
             )
         unit = 1.0 if self.options.margin == "spread" else float(np.std(self.model.score(self.model.train.X)))
         tried = [0.0, *(FIRST * unit * 2.0**i for i in range(DOUBLINGS))]
-        low = 0.0
+        low, reached = 0.0, None
         for high in tried:
-            if self._reaches(high, X0, solve):
+            verdict = self._reaches(high, X0, solve)
+            if verdict is not False:
+                reached = high if verdict else None
                 break
             low = high
-        else:
-            raise NotConvergedError(
-                f"Expected a margin at which {self.options.validity:.1%} of retrained models accept the "
-                "recourses, found "
-                f"none up to {high:g} {'standard deviations' if unit == 1.0 else 'in score'}; ask for a lower "
-                "validity, "
-                "fewer deletions, or a model that trains to a similar result each time."
-            )
         for _ in range(HALVINGS if high > 0 else 0):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._reaches(middle, X0, solve) else (middle, high)
-        self.factor = high
+            verdict = self._reaches(middle, X0, solve)
+            reached = middle if verdict else reached
+            low, high = (middle, high) if verdict is False else (low, middle)
+        if reached is None:
+            raise NotConvergedError(self._why_not(high, len(X0), unit))
+        self.factor = reached
+
+    def _why_not(self, tried: float, people: int, unit: float) -> str:
+        if tried == 0.0:
+            return (
+                "Expected recourse for some of the training rows that the model refuses, found none for any of "
+                f"{people}; widen the bounds of the schema, or look at the model."
+            )
+        return (
+            f"Expected a margin at which {percent(self.options.validity)} of retrained models accept the recourses, "
+            f"found none up to {tried:g} {'standard deviations' if unit == 1.0 else 'in score'}; ask for a lower "
+            "validity or fewer deletions, let more models choose (choosing=...), or widen the bounds of the schema."
+        )
 
     def _refused(self) -> Array:
         train = self.model.train
         refused = np.flatnonzero(self.model.predict(train.X) == 0)
-        X: Array = train.X[np.sort(np.random.default_rng(self.seed).permutation(refused)[:PEOPLE])]
+        most = PEOPLE if self.smooth else PEOPLE_SEARCHED
+        X: Array = train.X[np.sort(np.random.default_rng(self.seed).permutation(refused)[:most])]
         return X
 
-    def _reaches(self, factor: float, X0: Array, solve: Solve) -> bool:
+    def _reaches(self, factor: float, X0: Array, solve: Solve) -> bool | None:
+        """Whether the validity is reached at this factor; None if nobody can be answered there."""
         points = solve(self.at(factor), X0)
         answered = points[np.isfinite(points).all(axis=1)]
         if not len(answered):
-            raise NotConvergedError(
-                "Expected recourse for some of the training rows that the model refuses, found none for any of "
-                f"{len(X0)}; widen the bounds of the schema, or ask for a lower validity."
-            )
+            return None
         scores = self._choosing.scores(answered)
         return min(_counted_validity(scores), _expected_validity(scores)) >= self.options.validity
 

@@ -54,6 +54,7 @@ def write_explainer(
     about = {
         "format": FILE_FORMAT,
         "model": type(model).__name__,
+        "fingerprint": _fingerprint(model),
         "options": options,
         "simulated": asdict(promise.options) if isinstance(promise, SimulatedPromise) else None,
         "schema": None if schema is None else schema.to_dict(),
@@ -84,9 +85,28 @@ def read_explainer(
     options = about["options"]
     if about.get("simulated"):
         options["promise"] = Simulated(**about["simulated"])
-    if model is None:
+    if model is not None:
+        _refuse_another_model(model, about)
+    else:
         model = _model_class(about.get("model", "LogisticModel")).load(folder / "model.npz")
     return model, options, schema, state
+
+
+def _fingerprint(model: Refittable) -> dict[str, Any]:
+    """Enough to know a model again: its rows, and its scores of a few of them."""
+    scores = model.score(model.train.X[:: max(1, len(model.train) // 16)][:16])
+    return {"data_checksum": model.train.checksum, "scores": [float(score) for score in scores]}
+
+
+def _refuse_another_model(model: Refittable, about: dict[str, Any]) -> None:
+    """What was found or proven about one model says nothing about another."""
+    saved, own = about["fingerprint"], _fingerprint(model)
+    same = saved["data_checksum"] == own["data_checksum"] and np.allclose(saved["scores"], own["scores"], atol=1e-6)
+    if not same:
+        raise FileFormatError(
+            "Expected the model that the explainer was saved with, got one with other rows or other scores; "
+            "give that model, or make a new explainer for this one."
+        )
 
 
 def _model_class(name: str) -> Any:
