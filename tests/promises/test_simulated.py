@@ -17,10 +17,10 @@ from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
-from rocerf.errors import NotConvergedError, OptionError
+from rocerf.errors import FileFormatError, NotConvergedError, OptionError
 from rocerf.evaluation import average_validity
 from rocerf.models.model import Refittable, Smooth
-from rocerf.promises import Simulated, simulated
+from rocerf.promises import HeldOut, Simulated, simulated
 from rocerf.promises.simulated import SimulatedPromise
 from rocerf.recourse import sequential
 
@@ -144,11 +144,7 @@ def test_people_without_an_answer_do_not_count_in_choosing() -> None:
 def test_a_validity_that_no_margin_reaches_is_an_error(margin: str) -> None:
     """Slopes that change their sign: however far a person goes, a third of the models refuses."""
     model = Noisy(np.diag([3.0, 3.0, 0.0]))
-    message = {
-        "spread": "recourse for some of the training rows",
-        "fixed": r"a margin at which 90\.0% .* found none up to",
-    }
-    with pytest.raises(NotConvergedError, match=message[margin] + ".*lower validity"):
+    with pytest.raises(NotConvergedError, match=r"a margin at which 90% .* found none up to .*lower validity"):
         Rocerf(model, 6, promise=Simulated(validity=0.9, margin=margin, checking=5)).explain(REFUSED[:3])
 
 
@@ -160,6 +156,35 @@ def test_nobody_can_be_answered_inside_the_bounds_is_an_error_of_choosing() -> N
         schema = schema.edit(name, direction="fixed")
     with pytest.raises(NotConvergedError, match=r"found none for any of .*widen the bounds"):
         Rocerf(model, 6, promise=Simulated(validity=0.9, checking=5), schema=schema).explain(REFUSED[:3])
+
+
+def test_a_margin_too_large_for_everybody_is_searched_below() -> None:
+    """At twice the spread nobody finds a point; the factor is then looked for between that and the last one tried."""
+    model = Noisy(NOISES["both"])
+    promise = Simulated(validity=0.9, checking=1).about(model, 6)
+
+    def solve(asked: Any, X0: np.ndarray) -> np.ndarray:
+        return np.full_like(X0, np.nan) if asked.factor >= 2.0 else climb(asked, X0)
+
+    promise.choose(solve)
+    assert promise.factor is not None
+    assert 1.0 < promise.factor < 2.0
+
+
+def test_an_explainer_is_not_loaded_with_another_model(tmp_path: Path) -> None:
+    """What was chosen or proven for one model says nothing about another."""
+    explainer = Rocerf(logistic(), 1, promise="certified")
+    explainer.explain(refused_people(logistic(), 0, 2))
+    explainer.save(tmp_path / "explainer")
+    assert Rocerf.load(tmp_path / "explainer", model=logistic()).k == 1
+    with pytest.raises(FileFormatError, match="the model that the explainer was saved with"):
+        Rocerf.load(tmp_path / "explainer", model=LogisticModel.fit(logistic().train, C=0.01))
+
+
+def test_nothing_is_said_about_a_person_without_a_point() -> None:
+    held_out = HeldOut(np.array([3, -1]), np.full(4, 1.0), drawn=4, confidence=0.95)
+    assert held_out.sentence_of(1) == "nothing was checked"
+    assert np.isnan(held_out.bound_of(1))
 
 
 def test_the_promise_cannot_be_read_before_its_margin_is_chosen() -> None:

@@ -267,7 +267,7 @@ class SimulatedPromise:
                 reached = high if verdict else None
                 break
             low = high
-        for _ in range(HALVINGS if high > 0 else 0):
+        for _ in range(HALVINGS if high > low else 0):
             middle = (low + high) / 2
             verdict = self._reaches(middle, X0, solve)
             reached = middle if verdict else reached
