@@ -15,7 +15,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+#: Networks are really retrained on that page.
+LONG = ("networks.md",)
+EXAMPLES = [
+    pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in DOCUMENTS
+]
+
+
+@pytest.mark.parametrize("document", EXAMPLES)
 def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), flags=re.DOTALL)

@@ -31,6 +31,8 @@ from rocerf.deletion.row_effects import Effects, RowEffects, StreamedRowEffects,
 from rocerf.models.network_training import Training
 from rocerf.promises import FirstOrder, Plain
 
+pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
+
 # --- against networks really trained again ------------------------------------------------------------
 
 

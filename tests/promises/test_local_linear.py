@@ -24,6 +24,8 @@ from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solving import Solver
 
+pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
+
 WEIGHTS, BIAS = np.array([0.02, -3.0, 0.5]), 0.4
 
 

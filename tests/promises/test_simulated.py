@@ -24,6 +24,8 @@ from rocerf.promises import HeldOut, Simulated, simulated
 from rocerf.promises.simulated import SimulatedPromise
 from rocerf.recourse import sequential
 
+pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
+
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:

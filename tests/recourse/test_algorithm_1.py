@@ -18,6 +18,8 @@ from rocerf.recourse.penalty import PenaltyOptions, PenaltyProblem, minimise_by_
 from rocerf.recourse.sequential import solve_by_linearisation
 from rocerf.recourse.solution import Outcome
 
+pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
+
 NETWORKS = {"small": small_network, "curved": curved}
 
 

@@ -23,6 +23,8 @@ from rocerf.recourse.penalty import PenaltyOptions
 from rocerf.recourse.sequential import solve_by_linearisation
 from rocerf.recourse.solution import Outcome
 
+pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
+
 # --- where cuts show the global optimum ---------------------------------------------------------------
 
 
