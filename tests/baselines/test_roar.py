@@ -20,6 +20,8 @@ from rocerf.baselines.roar_descent import TOLERANCE
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.recourse.result import Status
 
+pytestmark = pytest.mark.slow  # many small programs solved by independent solvers
+
 
 def standardised(model: LogisticModel, X: np.ndarray) -> np.ndarray:
     return (X - model.train.X.mean(axis=0)) / model.train.spread
