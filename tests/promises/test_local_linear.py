@@ -311,9 +311,9 @@ def test_linear_models_need_no_stand_in() -> None:
 
 def test_it_cannot_be_read_without_knowing_for_whom() -> None:
     promise = LocalLinear(straight(), 2)
-    with pytest.raises(NotImplementedError, match="another one for each person"):
+    with pytest.raises(OptionError, match="another one for each; use for_person"):
         promise.read(straight().train.X)
-    with pytest.raises(NotImplementedError, match="another one for each person"):
+    with pytest.raises(OptionError, match="another one for each; use for_person"):
         promise.known_cuts()
 
 

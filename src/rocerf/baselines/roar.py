@@ -176,11 +176,11 @@ class LocalBox:
 
     def known_cuts(self) -> NoReturn:
         """None that hold for everybody."""
-        raise NotImplementedError("a box around a stand-in is another one for each person")
+        raise OptionError("Expected a box around one person's stand-in, got a question about all; use for_person(x0).")
 
     def read(self, X: Array, target: float = -np.inf) -> NoReturn:
         """It cannot be read without knowing for whom."""
-        raise NotImplementedError("a box around a stand-in is another one for each person")
+        raise OptionError("Expected a box around one person's stand-in, got a question about all; use for_person(x0).")
 
     def impossible(self) -> str | None:
         """Never for everybody."""

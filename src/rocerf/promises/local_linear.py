@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.errors import OptionError
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import Refittable
 from rocerf.promises.first_order import FirstOrder
@@ -42,11 +43,11 @@ class LocalLinear:
 
     def known_cuts(self) -> tuple[Array, Array]:
         """None that hold for everybody."""
-        raise NotImplementedError("the promise 'local_linear' is another one for each person")
+        raise OptionError("Expected one person's promise, as it is another one for each; use for_person(x0).")
 
     def read(self, X: Array, target: float = -np.inf) -> Reading:
         """It cannot be read without knowing for whom."""
-        raise NotImplementedError("the promise 'local_linear' is another one for each person")
+        raise OptionError("Expected one person's promise, as it is another one for each; use for_person(x0).")
 
     def impossible(self) -> str | None:
         """If k deletions can remove a whole class."""

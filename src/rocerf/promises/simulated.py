@@ -216,7 +216,7 @@ class SimulatedPromise:
 
     def known_cuts(self) -> tuple[Array, Array]:
         """None: the spread makes the promise curved."""
-        raise NotImplementedError("the promise 'simulated' has no cuts")
+        raise OptionError("Expected a concave promise to have cuts, got 'simulated', which is curved; use its slopes.")
 
     def read(self, X: Array, target: float = -np.inf) -> Reading:
         """The value and, where the models have slopes, its slope; never above the model as it is."""
