@@ -232,28 +232,32 @@ def test_blocks_make_no_difference(network: NeuralModel, monkeypatch: pytest.Mon
     assert ParameterBox(network, 0.05).read(X[:0]).values.shape == (0,)
 
 
+def over_all(network: NeuralModel, delta_max: float) -> Roar:
+    return Roar(network, delta_max=delta_max, parameters="all")
+
+
 def test_networks_get_points_that_withstand_the_box(network: NeuralModel) -> None:
     people = network.train.X[network.predict(network.train.X) == 0][:6]
-    plain, robust = Scfe(network).explain(people), Roar(network, delta_max=0.005).explain(people)
+    plain, robust = Scfe(network).explain(people), over_all(network, 0.005).explain(people)
     assert robust.answered.all()
     assert (ParameterBox(network, 0.005).read(robust.matrix).values >= 0).all()
     assert robust.costs.mean() > plain.costs.mean()
-    impossible = Roar(network, delta_max=10.0).explain(people[:2])
+    impossible = over_all(network, 10.0).explain(people[:2])
     assert impossible.statuses == (Status.GAVE_UP,) * 2
     assert "at most 10 each, nor shown" in impossible.reasons[0]
 
 
 def test_networks_through_a_stand_in(network: NeuralModel, bare: Callable[[LogisticModel], Any]) -> None:
     people = network.train.X[network.predict(network.train.X) == 0][:4]
-    for options in ({"parameters": "local"}, {"preset": "authors"}):
-        found = Roar(network, **options).explain(people)
+    for options in ({}, {"preset": "authors"}):
+        found = Roar(network, **options).explain(people)  # type: ignore[arg-type]
         assert found.answered.mean() >= 0.5, options
         assert (network.score(found.matrix[found.answered]) >= 0).all()
         assert "every network" not in found.settings.sentence
     model = LogisticModel.fit(random_training_set(0))
     with pytest.raises(UnsupportedModelError, match="parameters that can be moved, got Bare"):
-        Roar(bare(model))
-    found = Roar(bare(model), parameters="local").explain(refused_people(model, 0, 2))
+        Roar(bare(model), parameters="all")
+    found = Roar(bare(model)).explain(refused_people(model, 0, 2))
     assert found.answered.all()
 
 
@@ -321,7 +325,7 @@ def test_options_that_cannot_be() -> None:
         Roar(model, lam=0.1)
     with pytest.raises(OptionError, match="solver='auto' with preset='authors'"):
         Roar(model, preset="authors", solver="penalty")
-    with pytest.raises(OptionError, match="parameters to be one of all, local"):
+    with pytest.raises(OptionError, match="parameters to be one of local, all"):
         Roar(model, parameters="some")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="Expected a rocerf model, got LogisticRegression"):
         Roar(LogisticRegression())  # type: ignore[arg-type]

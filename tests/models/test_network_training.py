@@ -69,7 +69,7 @@ def plain_loop(given: Task, start: list[np.ndarray], rows: np.ndarray, seed: int
     optimiser = torch.optim.SGD(network.parameters(), lr=how.learning_rate, weight_decay=how.weight_decay)
     loss = torch.nn.BCEWithLogitsLoss(reduction="none")
     for epoch in range(how.epochs):
-        order = np.random.default_rng([seed, epoch]).permutation(rows) if how.shuffle else rows
+        order = np.random.default_rng([seed, 1 + epoch]).permutation(rows) if how.shuffle else rows
         for chosen in torch.utils.data.DataLoader(order.tolist(), batch_size=how.batch_size):
             batch = chosen.numpy()
             optimiser.zero_grad()

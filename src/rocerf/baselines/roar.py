@@ -15,7 +15,7 @@ keeps the worst score up, for each person; no weight to tune, and the solvers of
 linear models the global optimum). *Authors*: see :mod:`rocerf.baselines.roar_descent`.
 
 ROAR's paper treats networks through a linear stand-in fitted around each person (LIME) and moves the stand-in's
-coefficients. Here the network's own parameters move, unless ``parameters="local"`` is asked for.
+coefficients; so does this by default. ``parameters="all"`` moves the network's own parameters instead, to first order.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BLOCK = 2**24
 
 #: Whose parameters move: the model's own, or those of a linear stand-in around each person.
 Parameters = Literal["all", "local"]
-PARAMETERS: tuple[Parameters, ...] = ("all", "local")
+PARAMETERS: tuple[Parameters, ...] = ("local", "all")
 
 
 class ParameterBox:
@@ -197,16 +197,16 @@ class Roar:
     delta_max : float
         How far each parameter may move; 0.1 is the paper's and ROAR's own. The worst score falls by 0.1 times the
         *sum* of the slopes in all parameters, so what it asks for grows with their number: on COMPAS (7 columns) 1.7
-        times the plain cost, on German (60 columns) 6 to 8 times, and for all parameters of a network it is often out
+        times the plain cost, on German (60 columns) 6 to 8 times, and with all parameters of a network it is often out
         of reach (German: for everybody; 0.003 is a width that can be kept there).
     preset : "corrected" or "authors"
         By default the cheapest point whose worst score over the box is at least 0. "authors" descends on ROAR's
         objective with the choices of the paper's code: Adam with steps of 1e-3 until the loss changes by less than
         1e-4, one lambda for everybody chosen on the first 5 % of the people asked for (at least 5), networks through a
         linear stand-in fitted around each person. Nothing then keeps the worst score above 0.
-    parameters : "all" or "local"
-        Which parameters move if the model is not linear: its own, to first order, or the coefficients of a linear
-        stand-in around each person (ROAR's own way with networks, and always that of "authors").
+    parameters : "local" or "all"
+        Which parameters move if the model is not linear: the coefficients of a linear stand-in around each person
+        (ROAR's own way with networks, and always that of "authors"), or all of its own, to first order.
     lam : float, optional
         Only for "authors": lambda, instead of choosing it.
     cost, schema, solver, seed
@@ -231,7 +231,7 @@ columns); nothing is promised about deletions
         *,
         delta_max: float = 0.1,
         preset: Preset = "corrected",
-        parameters: Parameters = "all",
+        parameters: Parameters = "local",
         lam: float | None = None,
         cost: str = "l2",
         schema: FeatureSchema | None = None,
@@ -259,7 +259,7 @@ columns); nothing is promised about deletions
         if isinstance(model, Refittable) and not isinstance(model, FirstOrderModel):
             raise UnsupportedModelError(
                 f"Expected a model with parameters that can be moved, got {type(model).__name__}; use a LogisticModel "
-                "or a NeuralModel, or parameters='local', which fits a linear stand-in."
+                "or a NeuralModel, or leave parameters='local', which fits a linear stand-in."
             )
         return ParameterBox(model, self.delta_max)
 

@@ -85,7 +85,7 @@ class ExperimentSettings:
     methods: tuple[str, ...] = ALL_METHODS
     alphas: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
     trials: int = 100
-    chunk: int = 25
+    chunk: int = 100
     people: int | None = None
     epochs: Any = field(default_factory=lambda: {"german-as-published": LONGER})
     k: float = 0.005

@@ -102,7 +102,8 @@ def _train_part(
 ) -> list[Array]:
     precision = getattr(torch, training.precision)
     where = torch.device(device)
-    if where.type == "cuda":  # a graph is captured on the current device, which must be the one that is meant
+    # A graph is captured on the current device, which must be the one that is meant.
+    if where.type == "cuda" and where.index is not None:
         torch.cuda.set_device(where)
     run = _Run(task, start, max(map(len, kept)), training, where, precision)
     advance = run.captured() if run.device.type == "cuda" else run.step
@@ -131,7 +132,8 @@ def _batches(
     def fill(network: int) -> None:
         rows = kept[network]
         if training.shuffle:
-            rows = np.random.default_rng([seeds[network], epoch]).permutation(rows)
+            # From 1: NumPy takes [seed, 0] for seed alone, which draws the network's first weights.
+            rows = np.random.default_rng([seeds[network], 1 + epoch]).permutation(rows)
         table[network, : len(rows)] = rows
 
     list(pool.map(fill, range(len(kept))))
