@@ -325,7 +325,7 @@ def _explain(
     schema = FeatureSchema.free(fitted.train.columns)
     for name, column in zip(fitted.train.columns, fitted.train.X.T, strict=True):
         if ((column == 0) | (column == 1)).all():  # yes or no: nobody is told to be 1.13 of something
-            schema = schema.edit(name, kind=Kind.INDICATOR, lower=0.0, upper=1.0)
+            schema = schema.edit(name, kind=Kind.BINARY, lower=0.0, upper=1.0)
     for name in immutable:
         schema = schema.edit(name, direction=Direction.FIXED)
 
@@ -357,9 +357,6 @@ def _print_summary(recourses: Recourses, out: Path | None) -> None:
         screen.print(f"Promise: {settings.sentence}.", soft_wrap=True)
     if recourses.held_out is not None:
         screen.print(f"Checked: {recourses.held_out}.", soft_wrap=True)
-    if settings.relaxed:
-        names = ", ".join(settings.relaxed[:5]) + (", ..." if len(settings.relaxed) > 5 else "")
-        screen.print(f"Treated as numbers between 0 and 1: {names}; hold them with --immutable.", soft_wrap=True)
     if out is None:
         for place, recourse in enumerate(recourses[:5]):
             said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason

@@ -157,7 +157,7 @@ def test_schema_and_listing() -> None:
     assert free == {"length_of_stay", "c_charge_degree_F"}
     stay = data.schema["length_of_stay"]
     assert (stay.lower, stay.upper, stay.unit) == (-1.0, 799.0, "days")
-    assert all(f.lower == 0 and f.upper == 1 for f in data.schema if f.kind is Kind.INDICATOR)
+    assert all(f.lower == 0 and f.upper == 1 for f in data.schema if f.kind is Kind.BINARY)
     stays = np.concatenate([data.train.X[:, 3], data.test.X[:, 3]])
     assert int((stays == -1).sum()) == 183
 

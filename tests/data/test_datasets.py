@@ -147,7 +147,7 @@ def check_schema(data: Dataset) -> None:
     data.schema.check_columns(data.train.columns)
     for j, feature in enumerate(data.schema):
         column = data.train.X[:, j]
-        if feature.kind is Kind.INDICATOR:
+        if feature.kind is Kind.BINARY:
             assert (feature.lower, feature.upper) == (0.0, 1.0)
             assert set(np.unique(column)) <= {0.0, 1.0}
         else:
@@ -169,7 +169,7 @@ def test_german_groups_are_complete() -> None:
         members = [j for j, feature in enumerate(data.schema) if feature.group == group]
         for rows in (data.train, data.test):
             assert (rows.X[:, members].sum(axis=1) == 1.0).all()
-    assert all((feature.group is not None) == (feature.kind is Kind.INDICATOR) for feature in data.schema)
+    assert all((feature.group is not None) == (feature.kind is Kind.BINARY) for feature in data.schema)
 
 
 def test_german_words() -> None:

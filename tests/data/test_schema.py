@@ -26,7 +26,7 @@ def test_free_schema_leaves_everything_open() -> None:
 
 def test_from_frame_guesses_kinds_and_bounds() -> None:
     schema = FeatureSchema.from_frame(FRAME, immutable=["age"], units={"income": "EUR"}, bounds={"income": (0, 20)})
-    assert [f.kind for f in schema] == [Kind.NUMERIC, Kind.NUMERIC, Kind.INDICATOR]
+    assert [f.kind for f in schema] == [Kind.CONTINUOUS, Kind.CONTINUOUS, Kind.BINARY]
     assert [(f.lower, f.upper) for f in schema] == [(30.0, 50.0), (0.0, 20.0), (0.0, 1.0)]
     assert (schema["age"].direction, schema["income"].unit) == (Direction.FIXED, "EUR")
 
@@ -76,7 +76,7 @@ def test_edit_leaves_the_original_alone() -> None:
     schema = FeatureSchema.free(["a", "b"])
     edited = schema.edit("a", lower=1, label="words", kind="indicator", group="g")
     assert schema == FeatureSchema.free(["a", "b"])
-    assert (edited["a"].lower, edited["a"].display, edited["a"].kind) == (1.0, "words", Kind.INDICATOR)
+    assert (edited["a"].lower, edited["a"].display, edited["a"].kind) == (1.0, "words", Kind.BINARY)
     assert edited["b"] == schema["b"]
 
 

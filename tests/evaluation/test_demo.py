@@ -75,12 +75,12 @@ def test_the_example_is_one_person_under_two_methods(demo: Demo) -> None:
     for recourse in (example.plain, example.robust):
         assert recourse.answered
         for change in recourse.changes:
-            assert demo.dataset.schema[change.feature].kind is Kind.NUMERIC
+            assert demo.dataset.schema[change.feature].kind is Kind.CONTINUOUS
             assert change.unit == demo.dataset.schema[change.feature].unit
 
 
 def test_amounts_only_fixes_every_category(demo: Demo) -> None:
-    fixed = [f.direction is Direction.FIXED for f in amounts_only(demo.dataset.schema) if f.kind is Kind.INDICATOR]
+    fixed = [f.direction is Direction.FIXED for f in amounts_only(demo.dataset.schema) if f.kind is Kind.BINARY]
     assert len(fixed) > 40
     assert all(fixed)
 

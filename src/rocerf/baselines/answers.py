@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import is_frame, people_matrix
-from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError
 from rocerf.promises.plain import Plain
 from rocerf.recourse.explainer import Rocerf
-from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
-from rocerf.recourse.result import Recourses, Status
-from rocerf.recourse.solution import GUARD, Progress
-from rocerf.recourse.triage import Triage
+from rocerf.recourse.result import Recourses
+from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,19 +58,12 @@ def answer(
 
     ``explainer`` says model, cost, schema and the words of the promise; its own solver is not used.
     """
-    model, schema = explainer.model, explainer.schema
-    matrix, index = people_matrix(X, model.train.columns, named=model.train.from_frame)
-    triage = Triage.of(matrix, model, schema, explainer.promise)
-    asking = triage.asking
-    master = Master(matrix[asking], explainer.cost, FeasibleSet.around(matrix[asking], schema))
-    points = find(master, progress) if len(asking) else np.empty((0, matrix.shape[1]))
-    recourses = _assembled(explainer, matrix, triage, *_accepted(explainer, points))
-    settings = replace(recourses.settings, method=method, solver=solver)
-    recourses = replace(recourses, settings=settings, index=index if is_frame(X) else None)
-    if not (is_frame(X) and model.train.from_frame):
-        return recourses
-    order = [str(name) for name in X.columns if str(name) in model.train.columns]  # type: ignore[union-attr]
-    return replace(recourses, frame_columns=tuple(order))
+
+    def solve(master: Master, tell: Progress | None) -> Solution:
+        return _accepted(explainer, master, find(master, tell))
+
+    recourses = explainer.explain_by(solve, X, progress)
+    return replace(recourses, settings=replace(recourses.settings, method=method, solver=solver))
 
 
 def valid(scores: Array) -> NDArray[np.bool_]:
@@ -82,38 +71,14 @@ def valid(scores: Array) -> NDArray[np.bool_]:
     return np.asarray(scores >= GUARD / 2)
 
 
-def _accepted(explainer: Rocerf, points: Array) -> tuple[Array, Array]:
-    """The points (Q, d) that the model in force accepts and their scores (Q,), missing elsewhere."""
-    found = np.isfinite(points).all(axis=1)
-    margins = np.full(len(points), np.nan)
-    margins[found] = Plain(explainer.model).read(points[found]).values
-    refused = ~valid(margins)
-    return np.where(refused[:, None], np.nan, points), np.where(refused, np.nan, margins)
-
-
-def _assembled(explainer: Rocerf, matrix: Array, triage: Triage, found: Array, values: Array) -> Recourses:
-    people, asking = len(matrix), triage.asking
-    points, margins, scores = np.full(matrix.shape, np.nan), np.full(people, np.nan), np.full(people, np.nan)
-    points[asking], margins[asking] = found, values
-    answered = np.isfinite(margins)
-    if answered.any():
-        scores[answered] = explainer.model.score(points[answered])
-    statuses, reasons = list(triage.statuses), list(triage.reasons)
-    for person in asking:
-        statuses[person] = Status.ANSWERED if answered[person] else Status.GAVE_UP
-        reasons[person] = statuses[person].sentence
-    schema = explainer.schema or FeatureSchema.free(explainer.model.train.columns)
-    return Recourses(
-        people=matrix,
-        matrix=points,
-        costs=explainer.cost.of(points - matrix),
-        margins=margins,
-        statuses=tuple(statuses),
-        reasons=tuple(reasons),
-        columns=explainer.model.train.columns,
-        labels=tuple(feature.display for feature in schema),
-        units=tuple(feature.unit for feature in schema),
-        settings=explainer.settings(),
-        retrainings=np.zeros(people, np.intp),
-        scores=scores,
-    )
+def _accepted(explainer: Rocerf, master: Master, points: Array) -> Solution:
+    """The points (Q, d) that obey the rules and that the model in force accepts, with their scores."""
+    solution = Solution.blank(*master.X0.shape)
+    found = np.asarray(np.isfinite(points).all(axis=1))
+    points = np.where(found[:, None], master.allowed.landed(points), points)
+    solution.values[found] = Plain(explainer.model).read(points[found]).values
+    good = valid(solution.values) & master.allowed.holds(points)
+    solution.points[good] = points[good]
+    solution.forget(np.flatnonzero(~good))
+    solution.outcomes[good] = Outcome.FOUND
+    return solution

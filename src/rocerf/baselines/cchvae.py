@@ -208,11 +208,12 @@ class CChvae:
     def _nearest(self, master: Master, candidates: Array) -> Array:
         """The cheapest accepted of each person's candidates (Q, c, d) once inside their box; missing if none is."""
         people, count, d = candidates.shape
-        box = master.allowed
-        candidates = np.clip(candidates, box.lower[:, None, :], box.upper[:, None, :])
+        one_each = master.allowed.of(np.repeat(np.arange(people), count))
+        candidates = one_each.landed(candidates.reshape(-1, d)).reshape(people, count, d)
         scores = Plain(self._explainer.model).read(candidates.reshape(-1, d)).values.reshape(people, count)
-        changes = (candidates - master.X0[:, None, :]).reshape(-1, d)
-        costs = np.where(valid(scores), master.cost.of(changes).reshape(people, count), np.inf)
+        home = np.broadcast_to(master.X0[:, None, :], candidates.shape).reshape(-1, d)
+        costs = master.cost.of(candidates.reshape(-1, d), home).reshape(people, count)
+        costs = np.where(valid(scores), costs, np.inf)
         rows, best = np.arange(people), costs.argmin(axis=1)
         return np.where(np.isfinite(costs[rows, best])[:, None], candidates[rows, best], np.nan)
 

@@ -56,11 +56,11 @@ def search(
     """Accepted points near the people of the problem (P, d), missing where no iterate was accepted.
 
     >>> import rocerf
-    >>> from rocerf.recourse.cost import Cost
+    >>> from rocerf.recourse.cost import cost_named
     >>> from rocerf.recourse.feasible_set import FeasibleSet
     >>> model = rocerf.LogisticModel.fit(rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]))
     >>> X0 = np.array([[0.0]])
-    >>> master = Master(X0, Cost.named("l2", model.train.spread), FeasibleSet.around(X0, None))
+    >>> master = Master(X0, cost_named("l2", model.train, None), FeasibleSet.around(X0, None))
     >>> bool(model.score(search(model, master))[0] >= 0)
     True
     """

@@ -39,36 +39,36 @@ _ATTRIBUTES = (
 )
 
 _FEATURES = (
-    Feature("age", label="age", unit="years", direction=Direction.FIXED),
+    Feature("age", Kind.INTEGER, label="age", unit="years", direction=Direction.FIXED),
     # How many people of the population the row stands for: the survey's number, not the person's.
-    Feature("fnlwgt", label="survey weight", unit="people", direction=Direction.FIXED),
+    Feature("fnlwgt", Kind.INTEGER, label="survey weight", unit="people", direction=Direction.FIXED),
     # Schooling is added to, never undone.
-    Feature("education-num", label="education", unit="level 1 to 16", direction=Direction.INCREASE),
-    Feature("capital-gain", label="capital gain", unit="USD"),
-    Feature("capital-loss", label="capital loss", unit="USD"),
-    Feature("hours-per-week", label="working time", unit="hours per week"),
-    Feature("sex_Male", kind=Kind.INDICATOR, label="sex: male", direction=Direction.FIXED),
-    Feature("workclass_Private", kind=Kind.INDICATOR, label="employer: private"),
+    Feature("education-num", Kind.INTEGER, label="education", unit="level 1 to 16", direction=Direction.INCREASE),
+    Feature("capital-gain", Kind.INTEGER, label="capital gain", unit="USD"),
+    Feature("capital-loss", Kind.INTEGER, label="capital loss", unit="USD"),
+    Feature("hours-per-week", Kind.INTEGER, label="working time", unit="hours per week"),
+    Feature("sex_Male", kind=Kind.BINARY, label="sex: male", direction=Direction.FIXED),
+    Feature("workclass_Private", kind=Kind.BINARY, label="employer: private"),
     # Nobody is advised to marry or to divorce.
     Feature(
         "marital-status_Non-Married",
-        kind=Kind.INDICATOR,
+        kind=Kind.BINARY,
         label="marital status: not married, or living apart",
         direction=Direction.FIXED,
     ),
     Feature(
         "occupation_Other",
-        kind=Kind.INDICATOR,
+        kind=Kind.BINARY,
         label="occupation: other than clerical, managerial, professional or machine operator",
     ),
     Feature(
         "relationship_Non-Husband",
-        kind=Kind.INDICATOR,
+        kind=Kind.BINARY,
         label="role in the household: other than husband",
         direction=Direction.FIXED,
     ),
-    Feature("race_White", kind=Kind.INDICATOR, label="race: white", direction=Direction.FIXED),
-    Feature("native-country_US", kind=Kind.INDICATOR, label="native country: United States", direction=Direction.FIXED),
+    Feature("race_White", kind=Kind.BINARY, label="race: white", direction=Direction.FIXED),
+    Feature("native-country_US", kind=Kind.BINARY, label="native country: United States", direction=Direction.FIXED),
 )
 
 _MARRIED = ("Married-civ-spouse", "Married-AF-spouse")

@@ -34,15 +34,15 @@ _TABLE_SHA256 = "9d12aa372c70ca1dea8e08e0921f1e5448c781f7626395415e93dedafb85833
 _FEATURES = (
     Feature("age", label="age", unit="years", direction=Direction.FIXED),
     # Known two years after the score: an outcome, which nobody can choose.
-    Feature("two_year_recid", kind=Kind.INDICATOR, label="charged again within two years", direction=Direction.FIXED),
+    Feature("two_year_recid", kind=Kind.BINARY, label="charged again within two years", direction=Direction.FIXED),
     # A record never shrinks, and "increase" would let a recourse recommend further offences: only
     # fixed gives advice a person may follow.
     Feature("priors_count", label="prior offences", unit="offences", direction=Direction.FIXED),
     # Stay and charge are at least subject to decisions still open (release, a reduced charge).
     Feature("length_of_stay", label="time in jail", unit="days"),
-    Feature("c_charge_degree_F", kind=Kind.INDICATOR, label="charge: felony"),
-    Feature("sex_Female", kind=Kind.INDICATOR, label="sex: female", direction=Direction.FIXED),
-    Feature("race", kind=Kind.INDICATOR, label="race: African-American", direction=Direction.FIXED),
+    Feature("c_charge_degree_F", kind=Kind.BINARY, label="charge: felony"),
+    Feature("sex_Female", kind=Kind.BINARY, label="sex: female", direction=Direction.FIXED),
+    Feature("race", kind=Kind.BINARY, label="race: African-American", direction=Direction.FIXED),
 )
 
 FINAL_COLUMNS = (*(feature.name for feature in _FEATURES), LABEL)

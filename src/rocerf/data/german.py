@@ -22,27 +22,34 @@ LABEL = "credit-risk"
 
 # Position in UCI's file, and what a person may do about it.
 _NUMERIC = (
-    (1, Feature("duration", label="credit duration", unit="months")),
-    (4, Feature("amount", label="credit amount", unit="DM")),
+    (1, Feature("duration", Kind.INTEGER, label="credit duration", unit="months")),
+    (4, Feature("amount", Kind.INTEGER, label="credit amount", unit="DM")),
     # UCI calls it a percentage; the values are classes 1 to 4.
-    (7, Feature("installment-rate", label="installment rate, share of disposable income", unit="class 1 to 4")),
+    (
+        7,
+        Feature(
+            "installment-rate", Kind.INTEGER, label="installment rate, share of disposable income", unit="class 1 to 4"
+        ),
+    ),
     # Time at one address can be waited for, and is not given back.
     (
         10,
         Feature(
             "present-residence",
+            Kind.INTEGER,
             label="time at the present residence",
             unit="class 1 to 4",
             direction=Direction.INCREASE,
         ),
     ),
     # Age moves by itself: to wait is no advice.
-    (12, Feature("age", label="age", unit="years", direction=Direction.FIXED)),
+    (12, Feature("age", Kind.INTEGER, label="age", unit="years", direction=Direction.FIXED)),
     # A credit can be paid off; to take a further one is nothing to recommend to a refused applicant.
     (
         15,
         Feature(
             "number-credits",
+            Kind.INTEGER,
             label="number of existing credits at this bank",
             unit="credits",
             direction=Direction.DECREASE,
@@ -52,13 +59,14 @@ _NUMERIC = (
         17,
         Feature(
             "people-liable",
+            Kind.INTEGER,
             label="number of people the applicant must provide for",
             unit="people",
             direction=Direction.FIXED,
         ),
     ),
     # Coded 1 and 2 in the published table, hence no 0/1 indicator.
-    (19, Feature("foreign-worker", label="foreign worker (1 yes, 2 no)", direction=Direction.FIXED)),
+    (19, Feature("foreign-worker", Kind.INTEGER, label="foreign worker (1 yes, 2 no)", direction=Direction.FIXED)),
 )
 
 # Group, position in UCI's file, words for the attribute, and (number in the column name, UCI code, words).
@@ -235,7 +243,7 @@ def german_schema(train: TrainingSet) -> FeatureSchema:
         features += [
             Feature(
                 f"{group}_{number}",
-                kind=Kind.INDICATOR,
+                kind=Kind.BINARY,
                 label=f"{words}: {category}",
                 direction=direction,
                 group=group,

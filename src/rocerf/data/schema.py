@@ -1,92 +1,64 @@
 """What the columns mean and what a person may change about them.
 
-This first schema knows rules that keep the set of allowed points a box: bounds, immutable
-columns, and columns that may only rise or only fall. Kinds are descriptions: the solvers treat
-an indicator as any number between its bounds (as the paper does), and results say so.
+A schema lists *features*, the columns as users know them. *Schema space*, in which points, costs and cuts live, has one
+column for each number and each yes/no question, and one 0/1 column for each category of a categorical feature. An
+*attribute* is what a person thinks of as one thing: a feature, or all columns of a one-hot group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import default_columns, numeric_matrix
-from rocerf.errors import ColumnError, DataError, SchemaError
+from rocerf.data.feature import Direction, Feature, Kind, checked_changes, refuse_unknown_fields
+from rocerf.data.rules import Condition, Relation
+from rocerf.errors import ColumnError, SchemaError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Attribute", "Direction", "Feature", "FeatureSchema", "Kind", "Relation"]
 
-class Kind(StrEnum):
-    """What a column holds."""
-
-    NUMERIC = "numeric"
-    INDICATOR = "indicator"  # 0/1: one category of a group, or a yes/no question
-
-
-class Direction(StrEnum):
-    """Which way a person may move a column."""
-
-    ANY = "any"
-    INCREASE = "increase"
-    DECREASE = "decrease"
-    FIXED = "fixed"
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Feature:
-    """One column: its name, meaning and rules.
+class Attribute:
+    """What a person thinks of as one thing: its places in schema space, and its values if it is a category.
 
-    ``lower`` and ``upper`` are in the column's own unit; ``group`` names the categorical
-    attribute an indicator belongs to.
+    ``words`` are the categories as people read them. ``complete`` says whether exactly one of the columns is 1; else
+    none may be (a left-out reference category).
     """
 
     name: str
-    kind: Kind = Kind.NUMERIC
-    label: str = ""
-    unit: str = ""
-    lower: float = -np.inf
-    upper: float = np.inf
-    direction: Direction = Direction.ANY
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        # Plain text is welcome for the enums; box() compares members, so it must not stay text.
-        for enum, field in ((Kind, "kind"), (Direction, "direction")):
-            try:
-                object.__setattr__(self, field, enum(getattr(self, field)))
-            except ValueError as error:
-                raise SchemaError(
-                    f"Expected {field} of {self.name!r} to be one of {', '.join(enum)}, got {getattr(self, field)!r}."
-                ) from error
-        for side in ("lower", "upper"):
-            try:
-                object.__setattr__(self, side, float(getattr(self, side)))
-            except (TypeError, ValueError) as error:
-                raise SchemaError(
-                    f"Expected a number as {side} bound of {self.name!r}, got {getattr(self, side)!r}; "
-                    "leave it out where there is no bound."
-                ) from error
-        if not self.lower <= self.upper or self.lower == np.inf or self.upper == -np.inf:
-            raise SchemaError(
-                f"Expected lower <= upper for feature {self.name!r}, got {self.lower} and {self.upper}; "
-                "swap or drop one."
-            )
-
-    @property
-    def display(self) -> str:
-        """The words shown to people: the label where there is one, else the column name."""
-        return self.label or self.name
+    label: str
+    places: tuple[int, ...]
+    categories: tuple[Any, ...] | None = None
+    words: tuple[str, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True)
 class FeatureSchema:
-    """The columns of schema space, in order, with their rules.
+    """Features in order, with their rules.
+
+    Parameters
+    ----------
+    features : sequence of Feature
+    relations : sequence of Relation or str
+        Linear relations that must hold, such as "months_employed <= 12 * age"; a category is the column
+        ``feature=category``, in backticks.
+    group_changes : mapping from group to allowed changes
+        For one-hot groups of 0/1 columns: from column to columns, as a feature's ``changes``.
+    open_groups : sequence of str
+        Groups in which every column may be 0, because their reference category was left out.
 
     Examples
     --------
@@ -97,12 +69,38 @@ class FeatureSchema:
     """
 
     features: tuple[Feature, ...]
+    relations: tuple[Relation, ...] = ()
+    group_changes: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    open_groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names = self.names
-        if len(set(names)) != len(names):
-            repeated = next(name for name in names if names.count(name) > 1)
-            raise SchemaError(f"Expected each feature once, got {repeated!r} twice; rename one.")
+        object.__setattr__(self, "features", tuple(self.features))
+        for names in (self.names, self.columns):
+            if len(set(names)) != len(names):
+                repeated = next(name for name in names if names.count(name) > 1)
+                raise SchemaError(f"Expected each feature once, got {repeated!r} twice; rename one.")
+        object.__setattr__(self, "relations", tuple(_relations(self.relations)))
+        for relation in self.relations:
+            relation.row(self.columns)
+        groups = {feature.group for feature in self.features if feature.group is not None}
+        object.__setattr__(self, "open_groups", tuple(self.open_groups))
+        unknown = [name for name in (*self.group_changes, *self.open_groups) if name not in groups]
+        if unknown:
+            raise SchemaError(
+                f"Expected names of one-hot groups ({', '.join(sorted(groups)) or 'there are none'}), got "
+                f"{unknown[0]!r}; a categorical feature has its own changes."
+            )
+        changes = {
+            name: checked_changes(given, tuple(f.name for f in self.features if f.group == name), name)
+            for name, given in self.group_changes.items()
+        }
+        object.__setattr__(self, "group_changes", changes)
+        for feature in self.features:
+            if feature.fixed_if is not None and Condition.parsed(feature.fixed_if).column not in self.names:
+                raise SchemaError(
+                    f"Expected a feature of the schema in the condition {feature.fixed_if!r} of {feature.name!r}; "
+                    f"known: {', '.join(self.names[:20])}."
+                )
 
     @classmethod
     def free(cls, columns: Iterable[str]) -> FeatureSchema:
@@ -115,34 +113,39 @@ class FeatureSchema:
         frame: pd.DataFrame,
         *,
         immutable: Sequence[str] = (),
+        integer: Sequence[str] = (),
         increase_only: Sequence[str] = (),
         decrease_only: Sequence[str] = (),
         bounds: Mapping[str, tuple[float, float]] | None = None,
+        quantiles: tuple[float, float] = (0.0, 1.0),
         units: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        steps: Mapping[str, float] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        relations: Sequence[Relation | str] = (),
     ) -> FeatureSchema:
-        """A schema guessed from data: 0/1 columns are indicators, bounds are the smallest and largest value seen.
+        """A schema guessed from data, to be looked at and corrected.
 
-        ``bounds`` replaces the guessed bounds of the columns it names.
+        Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of
+        an integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
+        smallest and largest value seen); ``bounds`` replaces those of the columns it names. ``groups`` joins 0/1
+        columns to one-hot groups by name.
 
         >>> import pandas as pd
-        >>> df = pd.DataFrame({"age": [30, 50], "owns_home": [0, 1]})
+        >>> df = pd.DataFrame({"age": [30, 50], "home": ["own", "rent"], "married": [0, 1]})
         >>> schema = FeatureSchema.from_frame(df, immutable=["age"])
         >>> [(f.name, str(f.kind), str(f.direction)) for f in schema]
-        [('age', 'numeric', 'fixed'), ('owns_home', 'indicator', 'any')]
+        [('age', 'integer', 'fixed'), ('home', 'categorical', 'any'), ('married', 'binary', 'any')]
         """
-        values, columns, _ = numeric_matrix(frame, what="the rows of the schema")
-        if len(values) == 0:
-            raise DataError("Expected at least one row to take the bounds from, got none; check the file or filter.")
-        features = []
-        for j, name in enumerate(columns or default_columns(values.shape[1])):
-            column = values[:, j]
-            kind = Kind.INDICATOR if np.isin(column, (0.0, 1.0)).all() else Kind.NUMERIC
-            features.append(Feature(name, kind=kind, lower=float(column.min()), upper=float(column.max())))
-        schema = cls(tuple(features))
+        from rocerf.data.schema_guess import guessed_features
+
+        schema = cls(tuple(guessed_features(frame, quantiles)))
         directed = [*immutable, *increase_only, *decrease_only]
         if len(set(directed)) != len(directed):
             repeated = next(name for name in directed if directed.count(name) > 1)
             raise SchemaError(f"Expected one direction for each column, got {repeated!r} listed twice; keep one.")
+        for name in integer:
+            schema = schema.edit(name, kind=Kind.INTEGER)
         for names, direction in (
             (immutable, Direction.FIXED),
             (increase_only, Direction.INCREASE),
@@ -154,14 +157,70 @@ class FeatureSchema:
             if not isinstance(pair, Sequence) or len(pair) != 2:
                 raise SchemaError(f"Expected (lower, upper) as bounds of {name!r}, got {pair!r}; pass two numbers.")
             schema = schema.edit(name, lower=pair[0], upper=pair[1])
-        for name, unit in (units or {}).items():
-            schema = schema.edit(name, unit=unit)
-        return schema
+        for field_name, values in (("unit", units), ("label", labels), ("step", steps)):
+            for name, value in (values or {}).items():
+                schema = schema.edit(name, **{field_name: value})
+        for group, names in (groups or {}).items():
+            for name in names:
+                schema = schema.edit(name, kind=Kind.BINARY, group=group)
+        return replace(schema, relations=tuple(_relations(relations)), open_groups=tuple(_open_groups(frame, groups)))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """Column names in order."""
+        """Names of the features, the user's own columns, in order."""
         return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of schema space: numbers and questions as they are, categories as ``name=value``."""
+        return tuple(column for feature in self.features for column in feature.columns)
+
+    @cached_property
+    def column_features(self) -> tuple[Feature, ...]:
+        """The feature that each column of schema space belongs to."""
+        return tuple(feature for feature in self.features for _ in feature.columns)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Words for each column of schema space."""
+        return tuple(
+            f"{feature.display}: {'missing' if value is None else value}"
+            if feature.kind is Kind.CATEGORICAL
+            else feature.display
+            for feature in self.features
+            for value in feature.categories or (None,)
+        )
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """What people think of as one thing each, in the order of their first columns."""
+        found: list[Attribute] = []
+        seen: set[str] = set()
+        place = 0
+        for feature in self.features:
+            places = tuple(range(place, place + len(feature.columns)))
+            place += len(places)
+            if feature.group is None:
+                words = tuple("missing" if value is None else str(value) for value in feature.categories)
+                found.append(Attribute(feature.name, feature.display, places, feature.categories or None, words))
+            elif feature.group not in seen:
+                seen.add(feature.group)
+                found.append(self._group(feature.group))
+        return tuple(found)
+
+    def _group(self, group: str) -> Attribute:
+        """A one-hot group; where all its columns are labelled "attribute: category", people read just that."""
+        members = [(place, f) for place, f in enumerate(self.column_features) if f.group == group]
+        parts = [feature.display.partition(": ") for _, feature in members]
+        told = len({part[0] for part in parts}) == 1 and all(part[2] for part in parts)
+        return Attribute(
+            group,
+            parts[0][0] if told else group,
+            tuple(place for place, _ in members),
+            tuple(feature.name for _, feature in members),
+            tuple(part[2] if told else feature.display for part, (_, feature) in zip(parts, members, strict=True)),
+            group not in self.open_groups,
+        )
 
     def __len__(self) -> int:
         return len(self.features)
@@ -175,70 +234,192 @@ class FeatureSchema:
                 return feature
         raise ColumnError(f"Expected a feature of the schema, got {name!r}; known: {', '.join(self.names)}.")
 
+    def __str__(self) -> str:
+        from rocerf.data.schema_file import as_table
+
+        return as_table(self)
+
     def edit(self, name: str, /, **changes: Any) -> FeatureSchema:
         """The schema with some fields of one feature replaced."""
-        _refuse_unknown_fields(changes, name)
+        refuse_unknown_fields(changes, name)
         edited = replace(self[name], **changes)
-        return FeatureSchema(tuple(edited if f.name == name else f for f in self.features))
+        return replace(self, features=tuple(edited if f.name == name else f for f in self.features))
+
+    def relate(self, *relations: Relation | str) -> FeatureSchema:
+        """The schema with further relations between its columns.
+
+        >>> FeatureSchema.free(["age", "employed"]).relate("employed <= 12 * age").relations[0].upper
+        0.0
+        """
+        return replace(self, relations=(*self.relations, *_relations(relations)))
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Refuse a schema that is not about exactly these columns in this order."""
-        if self.names != tuple(columns):
-            missing = [c for c in columns if c not in self.names]
-            extra = [c for c in self.names if c not in columns]
+        """Refuse a schema that is not about exactly these columns of schema space in this order."""
+        if self.columns != tuple(columns):
+            missing = [c for c in columns if c not in self.columns]
+            extra = [c for c in self.columns if c not in columns]
             detail = f"missing {missing[:5]}, not in the data {extra[:5]}" if missing or extra else "the order differs"
             raise SchemaError(
-                f"Expected a schema for the model's {len(columns)} columns, got one for {len(self)} ({detail}); "
-                "build it from the training columns."
+                f"Expected a schema for the model's {len(columns)} columns, got one for {len(self.columns)} "
+                f"({detail}); build it from the training columns."
             )
 
-    def box(self, X0: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The allowed box around each person, two arrays of shape (P, d).
+    def validate(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """Hold the schema against rows of the user's own columns: refuse what cannot be, tell what is unusual.
 
-        Lower may exceed upper where a person's own value and a rule contradict each other
-        (above the bound, but may only rise): such a person has no recourse.
+        Raises SchemaError for missing columns, unknown categories, 0/1 columns with other values and groups that do not
+        sum to one. Returns sentences about bounds and relations that some rows break, which is allowed: a person there
+        is sent inside.
         """
-        lower = np.broadcast_to([f.lower for f in self.features], X0.shape).copy()
-        upper = np.broadcast_to([f.upper for f in self.features], X0.shape).copy()
-        for j, feature in enumerate(self.features):
-            if feature.direction is Direction.FIXED:
-                lower[:, j] = upper[:, j] = X0[:, j]
+        from rocerf.data.schema_guess import findings
+
+        return findings(self, frame)
+
+    def box(self, X0: Array) -> tuple[Array, Array]:
+        """The allowed box around each person, two arrays of shape (P, d) over the columns of schema space.
+
+        Directions, allowed category changes and conditions are all said by the box. Lower may exceed upper where a
+        person's own value and a rule contradict each other (above the bound, but may only rise): such a person has
+        no recourse.
+        """
+        features = self.column_features
+        categorical = [feature.kind is Kind.CATEGORICAL for feature in features]
+        bounds = [(0.0, 1.0) if c else (f.lower, f.upper) for f, c in zip(features, categorical, strict=True)]
+        lower = np.broadcast_to([low for low, _ in bounds], X0.shape).copy()
+        upper = np.broadcast_to([high for _, high in bounds], X0.shape).copy()
+        place = 0
+        for feature in self.features:
+            columns = slice(place, place + len(feature.columns))
+            place += len(feature.columns)
+            if feature.kind is Kind.CATEGORICAL:
+                upper[:, columns] = self._destinations(feature, X0[:, columns])
             elif feature.direction is Direction.INCREASE:
-                lower[:, j] = np.maximum(lower[:, j], X0[:, j])
+                lower[:, columns] = np.maximum(lower[:, columns], X0[:, columns])
             elif feature.direction is Direction.DECREASE:
-                upper[:, j] = np.minimum(upper[:, j], X0[:, j])
+                upper[:, columns] = np.minimum(upper[:, columns], X0[:, columns])
+            held = self._held(feature, X0)[:, None]
+            lower[:, columns] = np.where(held, X0[:, columns], lower[:, columns])
+            upper[:, columns] = np.where(held, X0[:, columns], upper[:, columns])
+        self._close_group_changes(X0, lower, upper)
         return lower, upper
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain values for JSON, infinite bounds as null."""
-        rows = []
-        for feature in self.features:
-            row = asdict(feature)
-            for side in ("lower", "upper"):
-                row[side] = row[side] if np.isfinite(row[side]) else None
-            rows.append(row)
-        return rows
+    def _destinations(self, feature: Feature, own: Array) -> Array:
+        """1 for each category (P, c) that a person may have afterwards, the own one included."""
+        count = len(feature.categories)
+        allowed = np.ones((count, count))
+        order = np.arange(count)
+        if feature.direction is Direction.INCREASE:
+            allowed[order[:, None] > order] = 0.0
+        elif feature.direction is Direction.DECREASE:
+            allowed[order[:, None] < order] = 0.0
+        if None in feature.categories:
+            allowed[:, feature.categories.index(None)] = 0.0
+        for before, after in (feature.changes or {}).items():
+            row = feature.categories.index(before)
+            allowed[row] *= [value in after for value in feature.categories]
+        np.fill_diagonal(allowed, 1.0)
+        known = own.sum(axis=1) == 1
+        return np.where(known[:, None], allowed[own.argmax(axis=1)], 1.0)
+
+    def _held(self, feature: Feature, X0: Array) -> NDArray[np.bool_]:
+        """Who cannot change this feature, shape (P,)."""
+        if feature.direction is Direction.FIXED:
+            return np.ones(len(X0), bool)
+        if feature.fixed_if is None:
+            return np.zeros(len(X0), bool)
+        condition = Condition.parsed(feature.fixed_if)
+        return condition.holds(self.values_of(condition.column, X0))
+
+    def values_of(self, name: str, X: Array) -> NDArray[Any]:
+        """A feature's own values (P,) at points of schema space (P, d)."""
+        feature = self[name]
+        places = [place for place, own in enumerate(self.column_features) if own is feature]
+        if feature.kind is not Kind.CATEGORICAL:
+            return np.asarray(X[:, places[0]])
+        values = np.empty(len(X), dtype=object)
+        values[:] = [feature.categories[place] for place in X[:, places].argmax(axis=1)]
+        return values
+
+    def _close_group_changes(self, X0: Array, lower: Array, upper: Array) -> None:
+        for group, changes in self.group_changes.items():
+            places = {f.name: place for place, f in enumerate(self.column_features) if f.group == group}
+            for before, after in changes.items():
+                people = X0[:, places[before]] == 1
+                for name, place in places.items():
+                    if name != before and name not in after:
+                        upper[people, place] = np.minimum(upper[people, place], 0.0)
+
+    @cached_property
+    def steps(self) -> tuple[Array, NDArray[np.bool_]]:
+        """The distance between allowed values of each column (d,), 0 where all are; and where it counts from own ones.
+
+        Else it counts from 0: whole numbers stay whole numbers.
+        """
+        sizes, own = [], []
+        for feature in self.column_features:
+            discrete = feature.kind is not Kind.CONTINUOUS
+            sizes.append(feature.step if feature.step is not None else float(discrete))
+            own.append(feature.step is not None)
+        return np.array(sizes), np.array(own)
+
+    def problems(self, X0: Array) -> list[str]:
+        """For each person (P, d) what makes their values no values of this schema, or "" """
+        said = [""] * len(X0)
+        for attribute in self.attributes:
+            values = X0[:, list(attribute.places)]
+            kinds = {self.column_features[place].kind for place in attribute.places}
+            if not kinds & {Kind.BINARY, Kind.CATEGORICAL}:
+                continue
+            bad = ~np.isin(values, (0.0, 1.0)).all(axis=1)
+            if attribute.categories is not None:
+                total = values.sum(axis=1)
+                bad |= (total != 1) if attribute.complete else (total > 1)
+            for person in np.flatnonzero(bad & np.isfinite(values).all(axis=1)):
+                said[person] = said[person] or f"{attribute.label!r} is no one of its categories or not 0 or 1"
+        return said
+
+    @cached_property
+    def relation_rows(self) -> tuple[Array, Array]:
+        """Relations as rows (r, d) and limits (r,): ``rows x <= limits``."""
+        rows = [relation.row(self.columns) for relation in self.relations]
+        return np.array(rows).reshape(len(rows), len(self.columns)), np.array([r.upper for r in self.relations])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON and YAML; what says nothing is left out."""
+        from rocerf.data.schema_file import to_dict
+
+        return to_dict(self)
 
     @classmethod
-    def from_dict(cls, rows: Iterable[Mapping[str, Any]]) -> FeatureSchema:
+    def from_dict(cls, document: Mapping[str, Any]) -> FeatureSchema:
         """The inverse of :meth:`to_dict`."""
-        features = []
-        for row in rows:
-            values = dict(row)
-            if "name" not in values:
-                raise SchemaError(f"Expected a name for every feature, got {values!r}; add 'name'.")
-            _refuse_unknown_fields(values, values["name"])
-            for side, unbounded in (("lower", -np.inf), ("upper", np.inf)):
-                if values.get(side) is None:
-                    values[side] = unbounded
-            features.append(Feature(**values))
-        return cls(tuple(features))
+        from rocerf.data.schema_file import from_dict
+
+        return from_dict(document)
+
+    def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
+        """The schema as YAML text to edit by hand, also written to ``path`` if given."""
+        import yaml
+
+        text = str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, default_flow_style=None))
+        if path is not None:
+            Path(path).write_text(text, "utf-8")
+        return text
+
+    @classmethod
+    def from_yaml(cls, source: str | PathLike[str]) -> FeatureSchema:
+        """Read what :meth:`to_yaml` wrote: a path, or the text itself (which has several lines)."""
+        from rocerf.data.schema_file import read_yaml
+
+        return read_yaml(source)
 
 
-def _refuse_unknown_fields(values: Mapping[str, Any], name: Any) -> None:
-    known = [field.name for field in fields(Feature)]
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        raise SchemaError(
-            f"Expected fields of a feature ({', '.join(known)}), got {unknown[0]!r} for {name!r}; correct the spelling."
-        )
+def _relations(given: Iterable[Relation | str]) -> Iterator[Relation]:
+    for relation in [given] if isinstance(given, str) else given:
+        yield from [relation] if isinstance(relation, Relation) else Relation.parsed(relation)
+
+
+def _open_groups(frame: pd.DataFrame, groups: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
+    for group, names in (groups or {}).items():
+        if (frame[list(names)].sum(axis=1) == 0).any():
+            yield group

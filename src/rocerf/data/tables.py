@@ -57,7 +57,7 @@ def bounded_schema(features: Iterable[Feature], train: TrainingSet) -> FeatureSc
     """The schema with bounds: 0 and 1 for indicators, the training rows' extremes for the others.
 
     >>> train = TrainingSet([[3.0, 0], [5.0, 0]], [0, 1])
-    >>> schema = bounded_schema([Feature("x0"), Feature("x1", kind=Kind.INDICATOR)], train)
+    >>> schema = bounded_schema([Feature("x0"), Feature("x1", kind=Kind.BINARY)], train)
     >>> [(f.lower, f.upper) for f in schema]
     [(3.0, 5.0), (0.0, 1.0)]
     """
@@ -66,7 +66,7 @@ def bounded_schema(features: Iterable[Feature], train: TrainingSet) -> FeatureSc
         tuple(
             # An indicator that no training row has is still a yes/no question.
             replace(feature, lower=0.0, upper=1.0)
-            if feature.kind is Kind.INDICATOR
+            if feature.kind is Kind.BINARY
             else replace(feature, lower=float(lowest[j]), upper=float(highest[j]))
             for j, feature in enumerate(features)
         )

@@ -205,6 +205,14 @@ class TrainingSet:
         weights = _checked_weights(sample_weight, len(self))
         return TrainingSet._of(_Parts(p.X, p.y, p.ids, weights, p.columns, p.favourable, p.unfavourable, p.from_frame))
 
+    def with_values(self, X: NDArray[np.float64]) -> TrainingSet:
+        """The same rows, ids, labels and weights with other finite values (n, d)."""
+        p = self._parts
+        if X.shape != p.X.shape or not np.isfinite(X).all():
+            raise DataError(f"Expected finite values of shape {p.X.shape}, got {X.shape} or missing ones; fill them.")
+        values = _frozen(np.array(X, dtype=np.float64, order="C"))
+        return TrainingSet._of(_Parts(values, p.y, p.ids, p.weights, p.columns, p.favourable, p.unfavourable, p.from_frame))
+
     def frame(self) -> pd.DataFrame:
         """The feature values as a DataFrame whose index is the row ids."""
         import pandas as pd

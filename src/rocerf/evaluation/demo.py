@@ -196,7 +196,7 @@ def _abstention(model: LogisticModel, denied: Any) -> str:
 def amounts_only(schema: FeatureSchema) -> FeatureSchema:
     """The schema with every category held fixed, so that an answer reads as amounts and durations."""
     for feature in schema:
-        if feature.kind is Kind.INDICATOR:
+        if feature.kind is Kind.BINARY:
             schema = schema.edit(feature.name, direction=Direction.FIXED)
     return schema
 

@@ -31,7 +31,7 @@ from rocerf.evaluation.settings import METHODS as EXPECTED
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Files of a run and the columns read from them; the last two may be absent.
+#: Files of a run and the columns read from them; the last three may be absent. Each may also be a .csv.gz.
 COLUMNS = {
     "results": ("setting", "dataset", "model", "method", "alpha", "trial", "validity"),
     "methods": (
@@ -41,8 +41,11 @@ COLUMNS = {
     "models": ("setting", "dataset", "model", "train_rows", "test_rows", "denied", "accuracy"),
     "sensitivity": ("dataset", "k_share", "k", "l2", "alpha", "validity", "validity_se"),
     "theorem": ("n", "k", "k_over_n", "extra_cost", "bound"),
+    "checks": ("check", "dataset", "model", "value", "people", "answered", "denied", "l2", "share"),
 }
+#: Parts of every full run, and what is measured beside it (:mod:`rocerf.evaluation.paper_checks`).
 OPTIONAL = ("sensitivity", "theorem")
+BESIDE = ("checks",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,7 @@ class Results:
     models: pd.DataFrame
     sensitivity: pd.DataFrame | None
     theorem: pd.DataFrame | None
+    checks: pd.DataFrame | None
     run: dict[str, Any]
     settings: str
 
@@ -114,18 +118,19 @@ def read_results(folder: Path) -> Results:
 def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     import pandas as pd
 
-    if not path.is_file():
-        if path.stem in OPTIONAL:
+    packed = path.with_name(f"{path.name}.gz")
+    if not path.is_file() and not packed.is_file():
+        if path.stem in (*OPTIONAL, *BESIDE):
             return None
         raise FileFormatError(f"Expected {path.name} in {path.parent}, found none; run `rocerf reproduce` first.")
     try:
-        table = pd.read_csv(path)
+        table = pd.read_csv(path if path.is_file() else packed)
     except ValueError as error:
         raise FileFormatError(
             f"Expected a table in {path}, got an error: {error}; run `rocerf reproduce` again."
         ) from error
     absent = [name for name in columns if name not in table.columns]
-    if not (len(table) or absent) and path.stem in OPTIONAL:
+    if not (len(table) or absent) and path.stem in (*OPTIONAL, *BESIDE):
         return None
     if absent:
         raise FileFormatError(
@@ -176,6 +181,20 @@ def validity_curves_of(results: Results) -> list[Curve]:
         setting, dataset, model, method = key
         found.append(Curve(setting, dataset, model, method, alphas, rounded, spread, int(counts.max())))
     return found
+
+
+def validity_table(results: Results) -> pd.DataFrame:
+    """The curves as rows: mean validity over the trials and its standard error, for every method and alpha."""
+    import pandas as pd
+
+    rows = [
+        {"setting": c.setting, "dataset": c.dataset, "model": c.model, "method": c.method}
+        | {"alpha": alpha, "validity": mean, "validity_se": error}
+        for c in validity_curves_of(results)
+        for alpha, mean, error in zip(c.alphas, c.means, c.errors, strict=True)
+    ]
+    names = ["setting", "dataset", "model", "method", "alpha", "validity", "validity_se"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def _place(key: tuple[str, str, str, str]) -> tuple[int, ...]:
@@ -316,6 +335,7 @@ def write_tables(results: Results, folder: Path) -> dict[str, pd.DataFrame]:
     for norm in COSTS:
         tables |= {f"cost_{norm}_{model}.csv": cost_table(results, norm, model) for model in MODELS}
     tables["pareto.csv"] = pareto_table(results)
+    tables["validity.csv"] = validity_table(results)
     for name, table in tables.items():
         table.to_csv(folder / name, index=False)
     return tables

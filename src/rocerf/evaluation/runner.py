@@ -124,20 +124,26 @@ def _write_run(
     workers: int,
     seconds: float,
 ) -> None:
-    """run.json: what is needed to make the run again, and what it met; runs that were continued are listed."""
+    """run.json: what is needed to make the run again, and what it met; runs that were continued are listed.
+
+    Jobs may have been copied here from other machines. Put their sessions (each is in its own run.json) into the list
+    ``sessions`` of this one before going on: they are kept, and a ``note`` is shown in the report.
+    """
     path = target / "run.json"
     session = {
-        "wall_seconds": seconds,
+        "machine": _machine(),
+        "device": _device(settings.device),
         "workers": workers,
-        "device": settings.device,
+        "wall_seconds": seconds,
         "jobs_run": len(outcome.ran),
         "jobs_kept": len(outcome.kept),
+        "versions": _versions(),
     }
     try:
         earlier = json.loads(path.read_text("utf-8"))["sessions"] if outcome.kept else []
     except (OSError, ValueError, KeyError):
         earlier = []
-    sessions = [*earlier, session]
+    sessions = [*earlier, session] if outcome.ran or not earlier else earlier
     checksums = {
         case.case.name: jobs.result(case.model_job)["data_sha256"]
         for case in cases
@@ -145,16 +151,28 @@ def _write_run(
     }
     document: dict[str, Any] = {
         "preset": settings.preset,
-        "wall_seconds": sum(part["wall_seconds"] for part in sessions),
+        "wall_seconds": sum(float(part["wall_seconds"]) for part in sessions),
         "sessions": sessions,
         "seeds": {"seed": settings.seed, "evaluation_seed": settings.evaluation_seed},
         "versions": _versions(),
-        "machine": {"cpus": os.cpu_count(), "processor": platform.machine(), "system": platform.system()},
         "data_sha256": checksums,
         "missing": missing,
         "failed": outcome.failed,
     }
     jobs.replace_text(path, json.dumps(document, indent=1))
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} CPU cores, {platform.machine()}, {platform.system()}"
+
+
+def _device(name: str) -> str:
+    """Where networks were trained, with the name of a GPU."""
+    if not name.startswith("cuda"):
+        return name
+    import torch
+
+    return f"{name}: {torch.cuda.get_device_name(name)}"
 
 
 def _versions() -> dict[str, str]:

@@ -1,13 +1,40 @@
-"""The map from schema space (the user's columns and units) to the model's design rows."""
+"""The map from schema space (the user's columns and units) to the model's design rows.
+
+Two kinds: each column scaled by itself (:class:`Design`), or any affine map (:class:`AffineDesign`), as the
+preprocessing of a pipeline is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+class AnyDesign(Protocol):
+    """What a linear model needs of its design."""
+
+    @property
+    def intercept(self) -> bool:
+        """Whether the last entry of a design row is 1."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Number of parameters p."""
+        ...
+
+    def __call__(self, X: Array) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d)."""
+        ...
+
+    def in_schema_space(self, coefficients: Array) -> tuple[Array, Array]:
+        """Slopes (..., d) and constants (...) of models with parameters (..., p)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,4 +85,48 @@ class Design:
         constants = -(slopes @ self.centre)
         if self.intercept:
             constants = constants + coefficients[..., d]
+        return slopes, constants
+
+
+@dataclass(frozen=True, eq=False)
+class AffineDesign:
+    """``x~ = [A x + b, 1]``, the 1 only with an intercept; ``matrix`` is A of shape (q, d), ``shift`` is b of shape (q,).
+
+    >>> design = AffineDesign(np.array([[1.0, 2.0]]), np.array([10.0]), intercept=True)
+    >>> design(np.array([[3.0, 4.0]])).tolist()
+    [[21.0, 1.0]]
+    >>> slopes, constants = design.in_schema_space(np.array([2.0, 1.0]))  # 2 (x1 + 2 x2 + 10) + 1
+    >>> slopes.tolist(), float(constants)
+    ([2.0, 4.0], 21.0)
+    """
+
+    matrix: Array
+    shift: Array
+    intercept: bool
+
+    @property
+    def width(self) -> int:
+        """Number of parameters p: q, plus one with an intercept."""
+        return len(self.shift) + int(self.intercept)
+
+    def __call__(self, X: Array) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d)."""
+        q = len(self.shift)
+        rows = np.empty((len(X), self.width))
+        np.matmul(X, self.matrix.T, out=rows[:, :q])
+        rows[:, :q] += self.shift
+        if self.intercept:
+            rows[:, q] = 1.0
+        return rows
+
+    def in_schema_space(self, coefficients: Array) -> tuple[Array, Array]:
+        """Slopes (..., d) and constants (...) such that ``x~'theta = slopes'x + constant``.
+
+        ``coefficients`` has shape (..., p).
+        """
+        q = len(self.shift)
+        slopes = coefficients[..., :q] @ self.matrix
+        constants = coefficients[..., :q] @ self.shift
+        if self.intercept:
+            constants = constants + coefficients[..., q]
         return slopes, constants

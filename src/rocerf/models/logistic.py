@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -15,24 +14,25 @@ from scipy.special import logit
 
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
-from rocerf.data.training_set_file import pack, plain_label, unpack
 from rocerf.errors import NotConvergedError, OptionError
 from rocerf.models.class_weight import row_weights
 from rocerf.models.curvature import Curvature
-from rocerf.models.design import Design
+from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
 from rocerf.models.model import Progress, Retraining, ValueAndSlope
-from rocerf.models.npz_file import arrays_and_about, reading
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.linear_model import LogisticRegression
 
-Array = NDArray[np.float64]
+    from rocerf.data.frames import Frames
+    from rocerf.data.schema import FeatureSchema
+    from rocerf.models.pipeline_parts import PipelineParts, PreprocessingRule
+    from rocerf.models.sklearn_reader import SklearnReading
 
-FILE_FORMAT = "rocerf-logistic-model/1"
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Polish:
 class LogisticModel:
     """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
 
-    Make one with :meth:`fit` or :meth:`from_sklearn`. It accepts a person when
+    Make one with :meth:`fit`, :meth:`from_sklearn` or :func:`rocerf.from_pipeline`. It accepts a person when
     ``score >= 0``, that is when the probability of the favourable label reaches ``threshold``.
 
     Examples
@@ -75,6 +75,7 @@ class LogisticModel:
         threshold: float,
         deployed_theta: Array | None = None,
         polish: Polish | None = None,
+        parts: PipelineParts | None = None,
     ) -> None:
         self._train = train
         self._minimum = minimum
@@ -83,6 +84,7 @@ class LogisticModel:
         self._threshold = threshold
         self._deployed_theta = deployed_theta
         self.polish = polish
+        self._parts = parts
         #: What other rooms have computed from this model and want to find again, by type.
         self.derived: dict[type, object] = {}
 
@@ -122,7 +124,7 @@ class LogisticModel:
             design = Design(train.X.mean(axis=0), np.array(train.spread), fit_intercept)
         else:
             design = Design.identity(train.X.shape[1], intercept=fit_intercept)
-        return cls._minimised(train, design, penalty, class_weight, checked_threshold(threshold))
+        return cls.minimised(train, design, penalty, class_weight, checked_threshold(threshold))
 
     @classmethod
     def from_sklearn(
@@ -150,38 +152,56 @@ class LogisticModel:
         >>> model.polish.shift < 0.1
         True
         """
-        from rocerf.models.sklearn_reader import read_logistic_regression, refuse_far_from_optimum
+        from rocerf.models.sklearn_reader import read_logistic_regression
 
         refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        options = (design, Penalty.fixed(read.C), read.class_weight, checked_threshold(threshold))
+        return cls.taken_over(fitted, read, train, design, checked_threshold(threshold))
+
+    @classmethod
+    def taken_over(
+        cls,
+        fitted: LogisticRegression,
+        read: SklearnReading,
+        train: TrainingSet,
+        design: AnyDesign,
+        threshold: float,
+        parts: PipelineParts | None = None,
+    ) -> LogisticModel:
+        """A fit over this design, carried on to its optimum; refused if that is far away."""
+        from rocerf.models.sklearn_reader import refuse_far_from_optimum
+
+        options = (design, Penalty.fixed(read.C), read.class_weight, threshold)
         try:
-            model = cls._minimised(train, *options, intercept_penalty=read.intercept_penalty, start=read.theta)
+            model = cls.minimised(train, *options, intercept_penalty=read.intercept_penalty, start=read.theta)
         except NotConvergedError:  # coefficients of other (say, scaled) columns: so far off that Newton cannot start
-            model = cls._minimised(train, *options, intercept_penalty=read.intercept_penalty)
+            model = cls.minimised(train, *options, intercept_penalty=read.intercept_penalty)
         model.polish = refuse_far_from_optimum(model, read.theta, fitted)
         model._deployed_theta = read.theta
+        model._parts = parts
         return model
 
     @classmethod
-    def _minimised(
+    def minimised(
         cls,
         train: TrainingSet,
-        design: Design,
+        design: AnyDesign,
         penalty: Penalty,
         class_weight: Mapping[Any, float] | None,
         threshold: float,
         *,
         intercept_penalty: float = 0.0,
         start: Array | None = None,
+        parts: PipelineParts | None = None,
     ) -> LogisticModel:
+        """At the optimum of this objective, found by Newton from ``start`` (p,)."""
         weights = row_weights(train, class_weight)
         objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
-        return cls(train, minimum, objective, class_weight=class_weight, threshold=threshold)
+        return cls(train, minimum, objective, class_weight=class_weight, threshold=threshold, parts=parts)
 
     @property
     def train(self) -> TrainingSet:
@@ -199,7 +219,7 @@ class LogisticModel:
         return self._deployed_theta
 
     @property
-    def design(self) -> Design:
+    def design(self) -> AnyDesign:
         """The map from the user's columns to design rows."""
         return self._objective.design
 
@@ -224,6 +244,48 @@ class LogisticModel:
         return float(logit(self._threshold))
 
     @property
+    def parts(self) -> PipelineParts | None:
+        """What a model has that came from a pipeline."""
+        return self._parts
+
+    @property
+    def frames(self) -> Frames | None:
+        """Between the user's own columns and schema space, for a model from a pipeline."""
+        return None if self._parts is None else self._parts.frames
+
+    @property
+    def schema(self) -> FeatureSchema | None:
+        """What the user's columns mean, for a model from a pipeline."""
+        return None if self._parts is None else self._parts.frames.schema
+
+    @property
+    def preprocessing(self) -> PreprocessingRule | None:
+        """Whether a pipeline's preprocessing stays ("frozen") or is fitted again ("refitted") when rows are deleted."""
+        return None if self._parts is None else self._parts.rule
+
+    @cached_property
+    def frozen(self) -> LogisticModel:
+        """The same model, whose preprocessing stays as it is when rows are deleted; itself, where it does."""
+        return self.with_preprocessing("frozen") if self.preprocessing == "refitted" else self
+
+    def with_preprocessing(self, preprocessing: PreprocessingRule) -> LogisticModel:
+        """The same model of a pipeline with another rule for its preprocessing when rows are deleted."""
+        from rocerf.models.pipeline_parts import checked_rule
+
+        if self._parts is None:
+            raise OptionError("Expected a model made by rocerf.from_pipeline, got one whose preprocessing is unknown.")
+        return LogisticModel(
+            self._train,
+            self._minimum,
+            self._objective,
+            class_weight=self._class_weight,
+            threshold=self._threshold,
+            deployed_theta=self._deployed_theta,
+            polish=self.polish,
+            parts=replace(self._parts, rule=checked_rule(preprocessing)),
+        )
+
+    @property
     def optimality(self) -> float:
         """Length of the Newton step that would come next, in the Hessian's norm."""
         return self._minimum.optimality
@@ -233,7 +295,15 @@ class LogisticModel:
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Log-odds of the favourable label minus those of the threshold; shape (P,)."""
-        return self.score_gradient(self.matrix(X)) @ self.theta - self.offset
+        return self._scores(self.matrix(X), self.theta)
+
+    def _scores(self, X: Array, theta: Array) -> Array:
+        scores = self.score_gradient(X) @ theta - self.offset
+        if self._parts is not None:
+            scores[np.isnan(X).any(axis=1)] = np.nan
+            if self._parts.handicap is not None:
+                scores += X @ self._parts.handicap
+        return scores
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
         """1 where accepted, else 0, by the model as deployed; shape (P,).
@@ -243,12 +313,24 @@ class LogisticModel:
         return (self.deployed_score(X) >= 0).astype(np.int64)
 
     def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """Scores of the model people are judged by today, shape (P,); for our own fit, :meth:`score`."""
-        theta = self.theta if self._deployed_theta is None else self._deployed_theta
-        return self.score_gradient(self.matrix(X)) @ theta - self.offset
+        """Scores of the model people are judged by today, shape (P,); for our own fit, :meth:`score`.
+
+        A pipeline is asked itself, in its own columns and types, about every point that these can hold.
+        """
+        matrix = self.matrix(X)
+        scores = self._scores(matrix, self.theta if self._deployed_theta is None else self._deployed_theta)
+        if self._parts is None or self._parts.deployed is None:
+            return scores
+        own = self._parts.own_log_odds(X, matrix) - self.offset
+        return np.where(np.isnan(own), scores, own)
 
     def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name."""
+        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
+
+        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
+        """
+        if self._parts is not None:
+            return self._parts.matrix(X)
         matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
         return matrix
 
@@ -267,6 +349,8 @@ class LogisticModel:
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Models with these parameters (m, p) as slopes (m, d) and constants (m,) in schema space."""
         slopes, constants = self.design.in_schema_space(coefficients)
+        if self._parts is not None and self._parts.handicap is not None:
+            slopes = slopes + self._parts.handicap
         return slopes, constants - self.offset
 
     def score_and_slope(self, X: Array) -> tuple[Array, Array]:
@@ -291,12 +375,13 @@ class LogisticModel:
 
         The optimum is one, so where retraining starts and the seed make no difference.
         """
-        thetas = np.empty((len(deletions), len(self.theta)))
+        slopes, constants = np.empty((len(deletions), self.train.X.shape[1])), np.empty(len(deletions))
         for trial, ids in enumerate(deletions):
-            thetas[trial] = self.without(ids).theta if len(ids) else self.theta
+            later = self.without(ids) if len(ids) else self
+            slopes[trial], constants[trial] = later.halfspaces(later.theta)
             if progress is not None:
                 progress(trial + 1, len(deletions))
-        return LinearEnsemble(*self.halfspaces(thetas))
+        return LinearEnsemble(slopes, constants)
 
     def restored(self, arrays: Sequence[Array]) -> LinearEnsemble:
         """Retrained models from their saved arrays."""
@@ -305,18 +390,11 @@ class LogisticModel:
     def without(self, ids: Iterable[Any]) -> LogisticModel:
         """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.
 
-        Scaling, penalty convention, class weights and threshold stay as they are.
+        Scaling, penalty convention, class weights and threshold stay as they are; so does the preprocessing of a
+        pipeline, unless its rule is "refitted".
         """
-        return LogisticModel._minimised(
-            self.train.without(ids),
-            self.design,
-            self.penalty,
-            self._class_weight,
-            self._threshold,
-            intercept_penalty=self._objective.intercept_penalty,
-            start=self.theta,
-        )
-
+        kept = np.delete(np.arange(len(self.train)), self.train.positions(ids))
+        train, design, start, parts = self.train.without(self.train.ids[ids_gone(kept, len(self.train))]), None, None, None
     @cached_property
     def class_counts(self) -> dict[Any, int]:
         """Rows of each label that carry weight."""
@@ -348,41 +426,21 @@ class LogisticModel:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle)."""
-        rows_about, arrays = pack(self.train)
-        weights = self._class_weight
-        about = rows_about | {
-            "format": FILE_FORMAT,
-            "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
-            "threshold": self._threshold,
-            "penalty": asdict(self.penalty),
-            "intercept": self.design.intercept,
-            "intercept_penalty": self._objective.intercept_penalty,
-            "polish": None if self.polish is None else asdict(self.polish),
-        }
-        arrays |= {"theta": self.theta, "centre": self.design.centre, "scale": self.design.scale}
-        if self._deployed_theta is not None:
-            arrays["deployed_theta"] = self._deployed_theta
-        with open(path, "wb") as file:
-            np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
+        """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
+
+        Of a pipeline, what it does is kept (the affine map, columns, types and settings), not the object.
+        """
+        from rocerf.models.logistic_file import write_logistic
+
+        write_logistic(self, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> LogisticModel:
-        """Read what :meth:`save` wrote. The optimum is verified by Newton, not believed."""
-        with reading(path, FILE_FORMAT, "LogisticModel.save"):
-            arrays, about = arrays_and_about(path, FILE_FORMAT)
-        train = unpack(about, arrays)
-        design = Design(arrays["centre"], arrays["scale"], about["intercept"])
-        class_weight = None if about["class_weight"] is None else dict(about["class_weight"])
-        model = cls._minimised(
-            train,
-            design,
-            Penalty(**about["penalty"]),
-            class_weight,
-            about["threshold"],
-            intercept_penalty=about["intercept_penalty"],
-            start=arrays["theta"],
-        )
-        model._deployed_theta = arrays.get("deployed_theta")
-        model.polish = None if about["polish"] is None else Polish(**about["polish"])
-        return model
+    def load(cls, path: str | PathLike[str], *, pipeline: Any = None) -> LogisticModel:
+        """Read what :meth:`save` wrote. The optimum is verified by Newton, not believed.
+
+        ``pipeline`` is the fitted one that the model was made from: it is needed to fit its preprocessing again, and is
+        then the one asked by :meth:`deployed_score`.
+        """
+        from rocerf.models.logistic_file import read_logistic
+
+        return read_logistic(path, pipeline)

@@ -32,7 +32,7 @@ from scipy.special import expit
 from rocerf.data.columns import is_number
 from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
 from rocerf.models.curvature import Curvature
-from rocerf.models.design import Design
+from rocerf.models.design import AnyDesign
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class LogisticObjective:
     X: Array
     y: Array
     weights: Array | None
-    design: Design
+    design: AnyDesign
     penalty: Penalty
     intercept_penalty: float  # the last entry of P; unused without an intercept
 

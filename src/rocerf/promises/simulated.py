@@ -28,7 +28,16 @@ from numpy.typing import NDArray
 from rocerf.data.columns import is_number
 from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
-from rocerf.models.model import RETRAININGS, Ensemble, Progress, Refittable, Retraining, Smooth, SmoothEnsemble
+from rocerf.models.model import (
+    RETRAININGS,
+    Ensemble,
+    LinearModel,
+    Progress,
+    Refittable,
+    Retraining,
+    Smooth,
+    SmoothEnsemble,
+)
 from rocerf.models.options import positive_whole
 from rocerf.promises.held_out import HeldOut, percent
 from rocerf.promises.plain import Plain
@@ -128,7 +137,6 @@ class SimulatedPromise:
     seed: int
     #: Chosen by :meth:`choose`; until then the promise cannot be read.
     factor: float | None = None
-    concave = False
     _models: Ensemble | None = field(default=None, repr=False)
 
     @property
@@ -214,9 +222,14 @@ class SimulatedPromise:
     def _checking(self) -> Ensemble:
         return self.models[self.options.shaping + self.options.choosing :]
 
+    @property
+    def concave(self) -> bool:
+        """For linear models: their mean is linear and their spread convex."""
+        return isinstance(self.model, LinearModel)
+
     def known_cuts(self) -> tuple[Array, Array]:
-        """None: the spread makes the promise curved."""
-        raise OptionError("Expected a concave promise to have cuts, got 'simulated', which is curved; use its slopes.")
+        """The model in force, of a linear model."""
+        return Plain(self.model).known_cuts()
 
     def read(self, X: Array, target: float = -np.inf) -> Reading:
         """The value and, where the models have slopes, its slope; never above the model as it is."""

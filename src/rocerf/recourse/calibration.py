@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import NotConvergedError
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import Promise
-from rocerf.recourse.cost import Cost
-from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solving import Solver
 
@@ -24,13 +23,13 @@ DOUBLINGS = 12
 
 
 def calibrate_delta(
-    model: Refittable, promise: Promise, cost: Cost, schema: FeatureSchema | None, solver: Solver, *, seed: int
+    model: Refittable, promise: Promise, master_of: Callable[[Array], Master], solver: Solver, *, seed: int
 ) -> float:
     """The smallest margin of a doubling grid at which refused people's recourse survives random deletions.
 
-    The people are up to 200 training rows that the model refuses (only their features are used); the
-    retrained models are 20, each without k random rows. Margins tried: 0, then 1/256 of the scores'
-    standard deviation, doubled each time. Survival asked for: 99.9 % of all pairs.
+    ``master_of`` makes the problem of people (P, d). The people are up to 200 training rows that the model refuses
+    (only their features are used); the retrained models are 20, each without k random rows. Margins tried: 0, then
+    1/256 of the scores' standard deviation, doubled each time. Survival asked for: 99.9 % of all pairs.
     """
     rng = np.random.default_rng(seed)
     refused = np.flatnonzero(model.predict(model.train.X) == 0)
@@ -39,7 +38,7 @@ def calibrate_delta(
         return 0.0
     deletions = random_deletions(model.train, promise.k, RETRAININGS, seed=seed)
     retrained = model.refitted(deletions, seed=seed)
-    master = Master(X0, cost, FeasibleSet.around(X0, schema))
+    master = master_of(X0)
     step = float(model.score(model.train.X).std()) / 256.0
     counted: NDArray[np.bool_] | None = None
     for delta in [0.0, *(step * 2.0**i for i in range(DOUBLINGS))]:

@@ -81,7 +81,9 @@ def _solve_wave(
     solution.outcomes[wave] = Outcome.GAVE_UP
     open_ = wave
     for round_ in range(max_rounds):
-        points, reachable, failed = master.cheapest(open_, *pool.of(open_), delta + GUARD)
+        cheapest = master.cheapest(open_, *pool.of(open_), delta + GUARD)
+        points, reachable, failed = cheapest.points, cheapest.found, cheapest.failed
+        solution.gaps[open_] = cheapest.gaps
         solution.forget(open_[~reachable])
         solution.outcomes[open_[~reachable]] = Outcome.UNREACHABLE if round_ == 0 else Outcome.NOT_ROBUST
         solution.outcomes[open_[failed]] = Outcome.GAVE_UP
@@ -116,7 +118,7 @@ def _tell_margin_from_reach(
     stuck = wave[solution.outcomes[wave] == Outcome.UNREACHABLE]
     if delta > 0 and len(stuck):
         cuts = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
-        _, reachable, _ = master.cheapest(stuck, *cuts.of(stuck), GUARD)
+        reachable = master.cheapest(stuck, *cuts.of(stuck), GUARD).found
         solution.outcomes[stuck[reachable]] = Outcome.NOT_ROBUST
 
 

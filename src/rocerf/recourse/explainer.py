@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import is_frame, is_number, people_matrix
+from rocerf.data.columns import is_number
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
-from rocerf.models.options import checked_seed
+from rocerf.models.options import checked_seed, positive_whole
 from rocerf.promises.by_name import default_k, promise_about
 from rocerf.promises.certified import Certified
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.promise import Promise
 from rocerf.promises.simulated import Simulated, SimulatedPromise
+from rocerf.recourse.asked import Asked
 from rocerf.recourse.calibration import calibrate_delta
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.cost import CostTable, NormCost, cost_named
 from rocerf.recourse.explainer_files import read_explainer, restore, write_explainer
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
@@ -69,10 +70,14 @@ class Rocerf:
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
-    cost : "l2" or "l1"
-        Norm of the change, each column in units of its training standard deviation.
+    cost : "l2", "l1", "mad", "percentile" or CostTable
+        What a change costs: a norm of the change, each column in units of its training standard deviation (times the
+        schema's weight) or of its median absolute deviation, how far values move among the training rows, or a table
+        of prices (:mod:`rocerf.recourse.cost`).
     schema : FeatureSchema, optional
-        What may change; without it, everything.
+        What may change; without it, everything (for a pipeline, what its training rows say).
+    max_changes : int, optional
+        At most so many attributes change.
     solver : "auto", "cutting_plane", "sequential", "penalty" or "search"
         By default the cutting-plane method where the promise is concave (global optimum), repeated linearisation
         where it is smooth, a search where it only has values. "penalty" is the paper's Algorithm 1.
@@ -99,8 +104,9 @@ class Rocerf:
         *,
         promise: str | Promise | Simulated = "retrained",
         delta: float | Literal["calibrate"] = 0.0,
-        cost: str = "l2",
+        cost: str | CostTable = "l2",
         schema: FeatureSchema | None = None,
+        max_changes: int | None = None,
         solver: str = "auto",
         effort: str = "normal",
         seed: int = 0,
@@ -108,17 +114,17 @@ class Rocerf:
         if not isinstance(model, Refittable):
             raise OptionError(
                 f"Expected a rocerf model, got {type(model).__name__}; wrap a fitted scikit-learn model with "
-                "LogisticModel.from_sklearn(fitted, train) or EstimatorModel.from_sklearn(fitted, train), a "
-                "torch module "
-                "with NeuralModel.from_torch(module, train)."
+                "LogisticModel.from_sklearn(fitted, train) or EstimatorModel.from_sklearn(fitted, train), a pipeline "
+                "with rocerf.from_pipeline(pipeline, frame, y), a torch module with "
+                "NeuralModel.from_torch(module, train)."
             )
         self.model = model
         self.k = number_of_deletions(default_k(promise) if k is None else k, len(model.train))
         self.seed = checked_seed(seed)
         self.effort = checked_effort(effort)
         self.promise = promise_about(promise, model, self.k, effort, seed)
-        self.cost = Cost.named(cost, np.asarray(model.train.spread))
-        self.schema = schema
+        if schema is None:
+            schema = getattr(model, "schema", None)
         if schema is not None:
             if not isinstance(schema, FeatureSchema):
                 raise OptionError(
@@ -126,14 +132,34 @@ class Rocerf:
                     "make one with FeatureSchema.from_frame or FeatureSchema.free."
                 )
             schema.check_columns(model.train.columns)
+        self.schema = schema
+        self.max_changes = None if max_changes is None else positive_whole(max_changes, "max_changes")
+        self._table = cost if isinstance(cost, CostTable) else None
+        self.cost = cost_named(cost, model.train, schema)
         self.solver = solver_for(solver, self.promise)
+        self._refuse_rules_that_the_solver_does_not_know()
         self._solver = Solver(self.solver, model.train, self.seed)
         self._delta = _checked_delta(delta)
         if self._delta == "calibrate" and isinstance(self.promise, SimulatedPromise):
             raise OptionError(
                 "Expected a number as delta for the promise 'simulated', which chooses its own margin, got "
-                "'calibrate'; "
-                "leave delta out."
+                "'calibrate'; leave delta out."
+            )
+
+    def _refuse_rules_that_the_solver_does_not_know(self) -> None:
+        ruled = self.max_changes is not None or (
+            self.schema is not None
+            and (self.schema.relations or any(f.kind is not Kind.CONTINUOUS or f.step for f in self.schema))
+        )
+        if self.solver == "penalty" and ruled:
+            raise OptionError(
+                "Expected a schema with bounds and directions only for the solver 'penalty' (Algorithm 1), got steps, "
+                "categories, relations or a limit on changes; leave the solver to 'auto'."
+            )
+        if self.solver in ("penalty", "search") and not isinstance(self.cost, NormCost):
+            raise OptionError(
+                f"Expected the cost l2, l1 or mad for the solver {self.solver!r}, got {self.cost.name!r}; use a model "
+                "with slopes, or one of these costs."
             )
 
     @cached_property
@@ -142,7 +168,7 @@ class Rocerf:
         if self._delta == "calibrate":
             if self.promise.impossible() is not None:  # everybody is told so; there is nothing to calibrate
                 return 0.0
-            return calibrate_delta(self.model, self.promise, self.cost, self.schema, self._solver, seed=self.seed)
+            return calibrate_delta(self.model, self.promise, self._master, self._solver, seed=self.seed)
         return self._delta
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
@@ -151,21 +177,57 @@ class Rocerf:
         A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases
         become results with a reason. ``progress`` is called with (done, total).
         """
-        train = self.model.train
-        matrix, index = people_matrix(X, train.columns, named=train.from_frame)
-        triage = Triage.of(matrix, self.model, self.schema, self.promise)
+        return self.explain_by(lambda master, tell: self._solver(self.promise, master, self.delta, tell), X, progress)
+
+    def explain_by(
+        self,
+        solve: Callable[[Master, Progress | None], Solution],
+        X: ArrayLike | pd.DataFrame,
+        progress: Progress | None = None,
+        excluded: Sequence[tuple[frozenset[int], ...]] | None = None,
+    ) -> Recourses:
+        """Recourses out of what ``solve`` finds for the people whom the model refuses; as :meth:`explain` otherwise.
+
+        ``excluded`` holds for each person sets of attributes of which at least one must stay as it is.
+        """
+        asked = Asked.of(X, self.model)
+        triage = Triage.of(asked.matrix, self.model, self.schema, self.promise, asked.problems)
         asking = triage.asking
         if len(asking):
             self._prepare(progress)
-        solution = self._solver(self.promise, self._master(matrix[asking]), self.delta, progress)
-        recourses = self._assemble(matrix, index if is_frame(X) else None, triage, asking, solution)
-        if not (is_frame(X) and train.from_frame):
-            return recourses
-        order = [str(name) for name in X.columns if str(name) in train.columns]  # type: ignore[union-attr]
-        return replace(recourses, frame_columns=tuple(order))
+        master = self._master(asked.matrix[asking])
+        if excluded is not None:
+            master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
+        solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
+        return self._assemble(asked, triage, master, solution)
+
+    def alternatives(
+        self, X: ArrayLike | pd.DataFrame, most: int = 3, *, progress: Progress | None = None
+    ) -> tuple[Recourses, ...]:
+        """Up to ``most`` answers for each person of X that ask for different changes, cheapest first.
+
+        The first are those of :meth:`explain`. Each further one leaves at least one attribute as it is that each
+        earlier one changes, and is the cheapest of that kind; who has no further one is unanswered there, with a
+        reason.
+        """
+        positive_whole(most, "most")
+        found = [self.explain(X, progress=progress)]
+        schema = found[0].schema
+        excluded: list[tuple[frozenset[int], ...]] = [()] * len(found[0])
+        while len(found) < most and found[-1].answered.any():
+            changed = FeasibleSet.around(found[-1].people, schema).changed(found[-1].matrix)
+            for person in np.flatnonzero(found[-1].answered):
+                excluded[person] = (*excluded[person], frozenset(np.flatnonzero(changed[person]).tolist()))
+
+            def further(master: Master, tell: Progress | None) -> Solution:
+                return self._solver(self.promise, master, self.delta, tell)
+
+            found.append(self.explain_by(further, X, progress, excluded))
+        return tuple(found)
 
     def _master(self, X0: Array) -> Master:
-        return Master(X0, self.cost, FeasibleSet.around(X0, self.schema))
+        schema = self.schema or (FeatureSchema.free(self.model.train.columns) if self.max_changes else None)
+        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes))
 
     def _prepare(self, progress: Progress | None) -> None:
         """Simulate and choose the margin, once, for a promise that needs it."""
@@ -191,20 +253,15 @@ class Rocerf:
         accepted[found] = held_out.accepted
         return replace(held_out, accepted=accepted)
 
-    def _assemble(
-        self,
-        matrix: Array,
-        index: NDArray[np.generic] | None,
-        triage: Triage,
-        asking: NDArray[np.intp],
-        solution: Solution,
-    ) -> Recourses:
-        people, d = matrix.shape
-        points, costs, margins = np.full((people, d), np.nan), np.full(people, np.nan), np.full(people, np.nan)
+    def _assemble(self, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
+        matrix, asking = asked.matrix, triage.asking
+        self._confirm(solution, master)
+        people = len(matrix)
+        points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
         points[asking], margins[asking] = solution.points, solution.values
-        costs[asking] = self.cost.of(solution.points - matrix[asking])
-        scores = np.full(people, np.nan)
         found = np.isfinite(solution.points).all(axis=1)
+        costs[asking] = self.cost.of(solution.points, matrix[asking])
+        gaps[asking[found]] = solution.gaps[found]
         scores[asking[found]] = self.model.score(solution.points[found])
         retrainings = np.zeros(people, np.intp)
         retrainings[asking] = solution.retrainings
@@ -214,7 +271,6 @@ class Rocerf:
             statuses[person] = _STATUS_OF[solution.outcomes[place]]
             reasons[person] = statuses[person].sentence
             worst[person] = solution.worst_ids[place]
-        schema = self.schema or FeatureSchema.free(self.model.train.columns)
         return Recourses(
             people=matrix,
             matrix=points,
@@ -222,16 +278,32 @@ class Rocerf:
             margins=margins,
             statuses=tuple(statuses),
             reasons=tuple(reasons),
-            columns=self.model.train.columns,
-            labels=tuple(feature.display for feature in schema),
-            units=tuple(feature.unit for feature in schema),
+            schema=self.schema or FeatureSchema.free(self.model.train.columns),
             settings=self.settings(),
-            index=index,
+            index=asked.index,
             worst_ids=tuple(worst),
             retrainings=retrainings,
             scores=scores,
             held_out=self._held_out(points),
+            frame_columns=asked.frame_columns,
+            gaps=gaps,
+            frames=asked.frames,
+            missing=asked.missing,
         )
+
+    def _confirm(self, solution: Solution, master: Master) -> None:
+        """Take back points that break a rule, or that the model people are judged by, asked once more, refuses.
+
+        Neither should happen. It is looked at all the same, by other code than found the points, and as the person will
+        be judged: in the user's own columns and by the user's own model.
+        """
+        found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
+        if not len(found):
+            return
+        points = solution.points[found]
+        good = master.allowed.of(found).holds(points) & (self.model.deployed_score(points) >= 0)
+        solution.forget(found[~good])
+        solution.outcomes[found[~good]] = Outcome.GAVE_UP
 
     def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
         """What deleting these rows does to recourses already given: retrain without them, see which still hold."""
@@ -262,12 +334,13 @@ class Rocerf:
             "k": self.k,
             "promise": self.promise.wording.name,
             "delta": self.delta,
-            "cost": str(self.cost.norm),
+            "cost": self.cost.name,
             "solver": self.solver,
+            "max_changes": self.max_changes,
             "effort": getattr(self.promise, "effort", self.effort),
             "seed": self.seed,
         }
-        write_explainer(path, self.model, options, self.schema, self.promise)
+        write_explainer(path, self.model, options, self.schema, self.promise, self._table)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, model: Refittable | None = None) -> Rocerf:
@@ -283,7 +356,6 @@ class Rocerf:
 
     def settings(self) -> Settings:
         """How this explainer makes its recourses."""
-        relaxed = [f.name for f in self.schema or () if f.kind is Kind.INDICATOR and f.direction != "fixed"]
         return Settings(
             method="rocerf",
             promise=self.promise.wording.name,
@@ -291,12 +363,12 @@ class Rocerf:
             k=self.k,
             training_rows=len(self.model.train),
             delta=self.delta,
-            cost=str(self.cost.norm),
+            cost=self.cost.name,
             solver=self.solver,
             seed=self.seed,
             version=__version__,
             data_checksum=self.model.train.checksum,
-            relaxed=tuple(relaxed),
+            max_changes=self.max_changes,
             searches=self.promise.searches,
             assumptions=(*self.model.assumptions(), *self.promise.assumptions),
         )

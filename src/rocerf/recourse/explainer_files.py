@@ -24,6 +24,7 @@ from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
 from rocerf.promises.simulated import Simulated, SimulatedPromise
+from rocerf.recourse.cost import CostTable
 
 FILE_FORMAT = "rocerf-explainer/1"
 
@@ -41,6 +42,7 @@ def write_explainer(
     options: dict[str, Any],
     schema: FeatureSchema | None,
     promise: Promise,
+    table: CostTable | None = None,
 ) -> None:
     """Write model, options, schema and what the promise has learned into a folder."""
     folder = Path(path)
@@ -58,6 +60,7 @@ def write_explainer(
         "options": options,
         "simulated": asdict(promise.options) if isinstance(promise, SimulatedPromise) else None,
         "schema": None if schema is None else schema.to_dict(),
+        "prices": None if table is None else dict(table.prices),
     }
     (folder / "explainer.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
 
@@ -83,6 +86,8 @@ def read_explainer(
         ) from error
     schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])
     options = about["options"]
+    if about.get("prices"):
+        options["cost"] = CostTable(about["prices"])
     if about.get("simulated"):
         options["promise"] = Simulated(**about["simulated"])
     if model is not None:

@@ -1,36 +1,184 @@
-"""Where a person may go: a box around each of them in schema space."""
+"""Where a person may go: a box around each of them in schema space, and the rules inside it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.schema import FeatureSchema
+from rocerf.data.schema import Attribute, FeatureSchema
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: A relation may be missed by this much, relative to its own size: the rounding of a sum.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Rules that are no bounds, the same for everybody.
+
+    ``steps`` (d,) is the distance between allowed values of a column, 0 where all are; it counts from the person's own
+    value where ``from_own`` (d,), else from 0. ``relations`` (r, d) and ``limits`` (r,) mean ``relations x <= limits``.
+    At most ``most_changes`` attributes may change.
+    """
+
+    steps: Array
+    from_own: Mask
+    attributes: tuple[Attribute, ...]
+    relations: Array
+    limits: Array
+    most_changes: int | None = None
+
+    @classmethod
+    def of(cls, schema: FeatureSchema, most_changes: int | None = None) -> Rules:
+        """The rules of a schema."""
+        return cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes)
 
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """Boxes ``lower <= x <= upper`` of shape (P, d), bounds possibly infinite."""
+    """Boxes ``lower <= x <= upper`` around people ``X0``, all (P, d), bounds possibly infinite, and rules inside them.
+
+    ``excluded`` holds for each person sets of attributes (by place): at least one of each set must stay as it is.
+    """
 
     lower: Array
     upper: Array
+    X0: Array
+    rules: Rules | None = None
+    excluded: tuple[tuple[frozenset[int], ...], ...] | None = None
 
     @classmethod
-    def around(cls, X0: Array, schema: FeatureSchema | None) -> FeasibleSet:
+    def around(cls, X0: Array, schema: FeatureSchema | None, most_changes: int | None = None) -> FeasibleSet:
         """What the schema allows each person; without a schema, everything."""
-        if schema is None:
-            return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf))
-        return cls(*schema.box(X0))
+        if schema is None and most_changes is None:
+            return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
+        schema = schema or FeatureSchema.free(f"x{place}" for place in range(X0.shape[1]))
+        return cls(*schema.box(X0), X0, Rules.of(schema, most_changes))
+
+    def of(self, people: NDArray[np.intp]) -> FeasibleSet:
+        """The sets of these people."""
+        excluded = None if self.excluded is None else tuple(self.excluded[person] for person in people)
+        return FeasibleSet(self.lower[people], self.upper[people], self.X0[people], self.rules, excluded)
+
+    def within(self, lower: Array, upper: Array) -> FeasibleSet:
+        """The same sets inside further boxes (P, d)."""
+        return replace(self, lower=np.maximum(self.lower, lower), upper=np.minimum(self.upper, upper))
+
+    def affordable(self, up: Array, down: Array) -> FeasibleSet:
+        """The same sets without moves whose price (P, d), up or down, is infinite."""
+        return self.within(np.where(np.isinf(down), self.X0, -np.inf), np.where(np.isinf(up), self.X0, np.inf))
+
+    def excluding(self, excluded: tuple[tuple[frozenset[int], ...], ...]) -> FeasibleSet:
+        """The same sets without the changes of all attributes of each of these sets."""
+        return replace(self, excluded=excluded)
+
+    def boxes(self) -> FeasibleSet:
+        """The boxes alone, with the relations: what is left when every value in between is allowed."""
+        if self.rules is None:
+            return self
+        free = replace(self.rules, steps=np.zeros_like(self.rules.steps), attributes=(), most_changes=None)
+        return FeasibleSet(self.lower, self.upper, self.X0, free)
 
     @property
-    def empty(self) -> NDArray[np.bool_]:
+    def movable(self) -> Mask:
+        """Columns in which each person has more than one value, (P, d)."""
+        return np.asarray(self.lower < self.upper)
+
+    @property
+    def stepped(self) -> Mask:
+        """Columns in which a person may move, but only in steps, (P, d)."""
+        if self.rules is None:
+            return np.zeros(self.lower.shape, bool)
+        return np.asarray(self.movable & (self.rules.steps > 0))
+
+    @property
+    def mixed(self) -> Mask:
+        """People for whom not every point of the box (and behind the relations) is allowed, (P,)."""
+        if self.rules is None:
+            return np.zeros(len(self.lower), bool)
+        mixed = self.stepped.any(axis=1)
+        if self.rules.most_changes is not None:
+            mixed = mixed | (self.movable.any(axis=1))
+        if self.excluded is not None:
+            mixed = mixed | np.array([bool(sets) for sets in self.excluded])
+        return np.asarray(mixed)
+
+    @property
+    def anchors(self) -> Array:
+        """Where the steps of each column count from, (P, d)."""
+        own = self.rules.from_own if self.rules is not None else np.zeros(self.X0.shape[1], bool)
+        return np.where(own, self.X0, 0.0)
+
+    @property
+    def empty(self) -> Mask:
         """People whose own values contradict the rules, shape (P,)."""
-        return np.asarray((self.lower > self.upper).any(axis=1))
+        empty = (self.lower > self.upper).any(axis=1)
+        if self.rules is not None:
+            steps = np.where(self.rules.steps > 0, self.rules.steps, 1.0)
+            counts = np.floor((self.upper - self.anchors) / steps + ROUNDING) - np.ceil(
+                (self.lower - self.anchors) / steps - ROUNDING
+            )
+            empty = empty | (self.stepped & (counts < 0)).any(axis=1)
+        return np.asarray(empty)
 
     def clip(self, X: Array) -> Array:
         """The nearest points in the boxes."""
         return np.clip(X, self.lower, self.upper)
+
+    def landed(self, X: Array) -> Array:
+        """Points (P, d) moved to nearby ones on the steps, with one category each; other rules may still be broken."""
+        rules = self.rules
+        if rules is None:
+            return self.clip(X)
+        steps = np.where(rules.steps > 0, rules.steps, 1.0)
+        places = np.rint((X - self.anchors) / steps)
+        least = np.ceil((self.lower - self.anchors) / steps - ROUNDING)
+        most = np.floor((self.upper - self.anchors) / steps + ROUNDING)
+        on_steps = self.anchors + steps * np.clip(places, least, most)
+        on_steps = np.where(np.abs(on_steps - self.X0) <= ROUNDING * steps, self.X0, on_steps)
+        X = np.where(self.stepped, on_steps, self.clip(X))
+        for attribute in rules.attributes:
+            columns = list(attribute.places)
+            if attribute.categories is not None and attribute.complete:
+                open_ = np.where(self.upper[:, columns] >= 1, X[:, columns], -np.inf)
+                X[:, columns] = open_.argmax(axis=1)[:, None] == np.arange(len(columns))
+        return X
+
+    def changed(self, X: Array) -> Mask:
+        """Which attributes differ from the person's own values at X (P, d), shape (P, attributes)."""
+        attributes = () if self.rules is None else self.rules.attributes
+        differs = X != self.X0
+        return np.array([differs[:, list(a.places)].any(axis=1) for a in attributes], bool).reshape(-1, len(X)).T
+
+    def holds(self, X: Array) -> Mask:
+        """Whether each point (P, d) obeys every rule, shape (P,)."""
+        inside = (self.lower <= X).all(axis=1) & (self.upper >= X).all(axis=1)
+        rules = self.rules
+        if rules is None:
+            return np.asarray(inside)
+        steps = np.where(rules.steps > 0, rules.steps, 1.0)
+        places = (X - self.anchors) / steps
+        on_steps = ~self.stepped | (np.abs(places - np.rint(places)) <= ROUNDING * (1 + np.abs(places)))
+        inside &= on_steps.all(axis=1)
+        for attribute in rules.attributes:
+            if attribute.categories is not None:
+                total = X[:, list(attribute.places)].sum(axis=1)
+                inside &= (total == 1) if attribute.complete else (total <= 1)
+        room = ROUNDING * (1 + np.abs(rules.limits) + np.abs(X) @ np.abs(rules.relations).T)
+        inside &= (rules.limits + room >= X @ rules.relations.T).all(axis=1)
+        if rules.most_changes is not None:
+            inside &= self.changed(X).sum(axis=1) <= rules.most_changes
+        if self.excluded is not None:
+            changed = self.changed(X)
+            inside &= np.array(
+                [
+                    not any(all(row[place] for place in group) for group in groups)
+                    for row, groups in zip(changed, self.excluded, strict=True)
+                ],
+                bool,
+            )
+        return np.asarray(inside)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.errors import FileFormatError
+from rocerf.data.frames import Frames
+from rocerf.data.schema import Attribute, FeatureSchema
+from rocerf.errors import FileFormatError, RocerfError
 from rocerf.promises.held_out import HeldOut
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FILE_FORMAT = "rocerf-recourses/1"
+FILE_FORMAT = "rocerf-recourses/2"
 
 
 class Status(Enum):
@@ -55,17 +57,17 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """One column of a recourse: from the person's value to the recommended one, in the column's unit."""
+    """One attribute of a recourse: from the person's value to the recommended one, a number or a category."""
 
     feature: str
     label: str
-    before: float
-    after: float
+    before: Any
+    after: Any
     unit: str = ""
 
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
-        return f"{self.label}: {self.before:g}{unit} -> {self.after:g}{unit}"
+        return f"{self.label}: {_shown(self.before)}{unit} -> {_shown(self.after)}{unit}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Settings:
     seed: int
     version: str
     data_checksum: str
-    relaxed: tuple[str, ...] = ()
+    max_changes: int | None = None
     searches: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -132,10 +134,12 @@ class Recourse:
 class Recourses:
     """A batch of answers: arrays over people, and a sequence of :class:`Recourse`.
 
-    ``people`` and ``matrix`` have shape (P, d), ``costs``, ``margins`` and ``scores`` (P,); scores are those of the
-    points at the model as it was. ``held_out`` says how the points fared with models retrained only to check them,
-    where the promise has such models. Where nobody answered, the point is missing (NaN) and ``statuses`` and
-    ``reasons`` say why.
+    ``people`` and ``matrix`` have shape (P, d) over the columns of schema space, ``costs``, ``margins``, ``scores`` and
+    ``gaps`` (P,); scores are those of the points at the model as it was, gaps the share of the cost by which a cheaper
+    answer is not excluded (missing where the solver cannot tell). ``schema`` says what the columns mean; ``frames``
+    how they are written in the user's own table, and ``missing`` which features each person came without.
+    ``held_out`` says how the points fared with models retrained only to check them, where the promise has such models.
+    Where nobody answered, the point is missing (NaN) and ``statuses`` and ``reasons`` say why.
     """
 
     people: Array
@@ -144,9 +148,7 @@ class Recourses:
     margins: Array
     statuses: tuple[Status, ...]
     reasons: tuple[str, ...]
-    columns: tuple[str, ...]
-    labels: tuple[str, ...]
-    units: tuple[str, ...]
+    schema: FeatureSchema
     settings: Settings
     index: NDArray[Any] | None = None
     worst_ids: tuple[NDArray[Any] | None, ...] | None = None
@@ -154,6 +156,14 @@ class Recourses:
     scores: Array | None = None
     held_out: HeldOut | None = None
     frame_columns: tuple[str, ...] | None = None
+    gaps: Array | None = None
+    frames: Frames | None = None
+    missing: tuple[tuple[str, ...], ...] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of schema space."""
+        return self.schema.columns
 
     def __len__(self) -> int:
         return len(self.statuses)
@@ -229,7 +239,10 @@ class Recourses:
     def _frame(self, matrix: Array) -> pd.DataFrame:
         import pandas as pd
 
-        frame = pd.DataFrame(matrix, columns=list(self.columns), index=self.index)
+        if self.frames is not None and self.index is not None:
+            frame = self.frames.decode(matrix, index=self.index, people=self.people, missing=self.missing)
+        else:
+            frame = pd.DataFrame(matrix, columns=list(self.columns), index=self.index)
         return frame if self.frame_columns is None else frame[list(self.frame_columns)]
 
     def _changes(self, i: int) -> tuple[Change, ...]:
@@ -238,10 +251,15 @@ class Recourses:
         # What moved by less than a billionth of its size moved by rounding only.
         before, after = self.people[i], self.matrix[i]
         moved = np.abs(after - before) > 1e-9 * (1.0 + np.abs(before))
-        return tuple(
-            Change(self.columns[j], self.labels[j], float(before[j]), float(after[j]), self.units[j])
-            for j in np.flatnonzero(moved)
-        )
+        missing = () if self.missing is None else self.missing[i]
+        changes = []
+        for attribute in self.schema.attributes:
+            places = list(attribute.places)
+            if moved[places].any():
+                was = None if attribute.name in missing else _value(attribute, before[places])
+                unit = self.schema.column_features[places[0]].unit if attribute.categories is None else ""
+                changes.append(Change(attribute.name, attribute.label, was, _value(attribute, after[places]), unit))
+        return tuple(changes)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each person: status, reason, cost, margin, then the recommended values.
@@ -267,9 +285,8 @@ class Recourses:
         document: dict[str, Any] = {
             "format": FILE_FORMAT,
             "settings": asdict(self.settings),
-            "columns": self.columns,
-            "labels": self.labels,
-            "units": self.units,
+            "schema": self.schema.to_dict(),
+            "frames": None if self.frames is None else self.frames.to_dict(),
             "index": None if self.index is None else self.index.tolist(),
             "frame_columns": self.frame_columns,
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
@@ -293,7 +310,10 @@ class Recourses:
             "retrainings": 0 if self.retrainings is None else int(self.retrainings[i]),
             "person": [finite_or_none(value) for value in self.people[i]],
             "point": [finite_or_none(value) for value in self.matrix[i]],
+            "gap": None if self.gaps is None else finite_or_none(self.gaps[i]),
         }
+        if self.missing is not None and self.missing[i]:
+            record["missing"] = list(self.missing[i])
         if training_rows and self.worst_ids is not None and self.worst_ids[i] is not None:
             record["worst_ids"] = self.worst_ids[i].tolist()  # type: ignore[union-attr]
         return record
@@ -307,7 +327,7 @@ class Recourses:
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
             return cls._from_document(document)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RocerfError) as error:
             raise FileFormatError(
                 f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it, "
                 f"got something else ({type(error).__name__}: {error}); check the path, or write them again with "
@@ -317,11 +337,12 @@ class Recourses:
     @classmethod
     def _from_document(cls, document: Mapping[str, Any]) -> Recourses:
         people = document["people"]
-        shape = (len(people), len(document["columns"]))
+        schema = FeatureSchema.from_dict(document["schema"])
+        shape = (len(people), len(schema.columns))
         if document["index"] is not None and len(document["index"]) != len(people):
             raise ValueError(f"{len(document['index'])} index values for {len(people)} people")
         given = document["settings"]
-        settings = {**given, **{name: tuple(given[name]) for name in ("relaxed", "searches", "assumptions")}}
+        settings = {**given, **{name: tuple(given[name]) for name in ("searches", "assumptions")}}
         named = [np.array(p["worst_ids"]) if "worst_ids" in p else None for p in people]
         return cls(
             people=_array([p["person"] for p in people]).reshape(shape),
@@ -330,9 +351,7 @@ class Recourses:
             margins=_array([p["margin"] for p in people]),
             statuses=tuple(Status.of_code(p["status"]) for p in people),
             reasons=tuple(p["reason"] for p in people),
-            columns=tuple(document["columns"]),
-            labels=tuple(document["labels"]),
-            units=tuple(document["units"]),
+            schema=schema,
             settings=Settings(**settings),
             index=None if document["index"] is None else np.array(document["index"]),
             worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
@@ -340,7 +359,21 @@ class Recourses:
             scores=_array([p["score"] for p in people]),
             held_out=HeldOut.from_dict(document["held_out"]) if document.get("held_out") else None,
             frame_columns=None if document["frame_columns"] is None else tuple(document["frame_columns"]),
+            gaps=_array([p["gap"] for p in people]),
+            frames=None if document["frames"] is None else Frames.from_dict(document["frames"]),
+            missing=tuple(tuple(p.get("missing", ())) for p in people),
         )
+
+
+def _value(attribute: Attribute, values: Array) -> Any:
+    """An attribute's value at its columns: a number, or the category whose column is 1."""
+    if attribute.categories is None:
+        return float(values[0])
+    return attribute.words[int(values.argmax())] if values.any() else "none of these"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else "missing" if value is None else str(value)
 
 
 def finite_or_none(value: Any) -> float | None:

@@ -86,11 +86,11 @@ def solve_by_search(
     --------
     >>> import rocerf
     >>> from rocerf.promises import Plain
-    >>> from rocerf.recourse.cost import Cost
+    >>> from rocerf.recourse.cost import cost_named
     >>> from rocerf.recourse.feasible_set import FeasibleSet
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1])
     >>> x0 = np.array([[1.0]])
-    >>> master = Master(x0, Cost.named("l2", train.spread), FeasibleSet.around(x0, None))
+    >>> master = Master(x0, cost_named("l2", train, None), FeasibleSet.around(x0, None))
     >>> promise = Plain(rocerf.LogisticModel.fit(train))
     >>> range_ = {"lower": train.X.min(axis=0), "upper": train.X.max(axis=0)}
     >>> found = solve_by_search(promise, master, 0.0, anchors=train.X, **range_)
@@ -105,7 +105,8 @@ def solve_by_search(
     done = len(master.X0) - len(asking)
     for people in _blocks(asking, master.X0.shape[1]):
         search = _Search(promise, Room.of(master, people, lower, upper), delta, seed, budget - 1)
-        points = search.run(pool)
+        points, obeys = search.room.landed(np.arange(len(people)), search.run(pool))
+        points = np.where(obeys[:, None], points, master.X0[people])  # where nobody is accepted
         solution.rounds[people], solution.retrainings[people] = search.used + 1, search.retrainings
         _report(promise.read(points), people, points, delta, solution)
         done += len(people)
@@ -296,10 +297,11 @@ class _Search:
         spots.reads[:] -= counts
         np.add.at(self.used, spots.person, counts)
         values = np.full(wanted.shape, -np.inf)
-        points = self.room.points(spots.person, steps)[wanted]
+        owners = np.broadcast_to(spots.person[:, None], wanted.shape)[wanted]
+        points, obeys = self.room.landed(owners, self.room.points(spots.person, steps)[wanted])
         if len(points):
             reading = self.promise.read(points, self.aim)
-            values[wanted] = _usable(reading.values)
+            values[wanted] = np.where(obeys, _usable(reading.values), -LARGEST)
             if reading.retrainings is not None:
                 np.add.at(self.retrainings, np.repeat(spots.person, counts), reading.retrainings)
         return values

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.recourse.cost import Cost, Norm
+from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import GUARD
 
@@ -49,6 +50,7 @@ class Room:
     norm: Norm
     lower: Array
     upper: Array
+    allowed: FeasibleSet
 
     @classmethod
     def of(cls, master: Master, people: Places, lower: Array, upper: Array) -> Room:
@@ -60,7 +62,14 @@ class Room:
             master.cost.norm,
             np.where(np.isneginf(low), np.minimum(np.minimum(lower, x0), high), low),
             np.where(np.isposinf(high), np.maximum(np.maximum(upper, x0), low), high),
+            master.allowed.of(people),
         )
+
+    def landed(self, people: Places, points: Array) -> tuple[Array, Mask]:
+        """Points (R, d) of these people (R,) on their steps and categories, and which of them obey every rule (R,)."""
+        allowed = self.allowed.of(people)
+        points = allowed.landed(points)
+        return points, allowed.holds(points)
 
     def points(self, people: Places, steps: Array) -> Array:
         """Steps (R, c, d) of these people (R,) as points; a column not moved keeps its value to the last digit."""
@@ -70,8 +79,8 @@ class Room:
 
     def cost(self, steps: Array) -> Array:
         """Cost of steps, (..., d) -> (...)."""
-        cost = Cost(self.norm, np.ones(steps.shape[-1]))
-        return cost.of(steps.reshape(-1, steps.shape[-1])).reshape(steps.shape[:-1])
+        flat = steps.reshape(-1, steps.shape[-1])
+        return NormCost(self.norm, np.ones(steps.shape[-1])).of(flat, np.zeros_like(flat)).reshape(steps.shape[:-1])
 
     def share(self, steps: Array) -> Array:
         """What a column adds to the cost (L1) or to its square (L2), elementwise."""

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.promises.promise import Held, Promise
-from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
 
@@ -85,10 +84,11 @@ class _Search:
         """A full step for these people, from where they are, behind the latest linearisation or the last few."""
         slopes, constants = self._linearise(people, self.x[people])
         target = self.aim + GUARD / 2
-        points, reachable, _ = self.master.cheapest(people, slopes[:, None], constants[:, None], target)
+        latest = self.master.cheapest(people, slopes[:, None], constants[:, None], target)
+        points, reachable = latest.points, latest.found
         if together:  # where rounds go back and forth between two sides of a kink
-            behind, possible, _ = self.master.cheapest(people, self.slopes[people], self.constants[people], target)
-            points, reachable = np.where(possible[:, None], behind, points), reachable | possible
+            behind = self.master.cheapest(people, self.slopes[people], self.constants[people], target)
+            points, reachable = np.where(behind.found[:, None], behind.points, points), reachable | behind.found
         # Where even the linearisation cannot be satisfied inside the box, go as far along the slope as is allowed.
         far = np.where(slopes >= 0, self.master.allowed.upper[people], self.master.allowed.lower[people])
         self.x[people] = np.where(reachable[:, None], points, np.where(np.isfinite(far), far, self.x[people]))
@@ -107,13 +107,12 @@ class _Search:
         if not len(people):
             return bool(len(lost))
         near, reach = self.master.of(people), (self.trust[people, None] * self.master.cost.scale)
-        lower = np.maximum(near.allowed.lower, self.best[people] - reach)
-        upper = np.minimum(near.allowed.upper, self.best[people] + reach)
-        trusted = Master(near.X0, near.cost, FeasibleSet(lower, upper))
-        points, reachable, _ = trusted.cheapest(
+        nearby = near.allowed.within(self.best[people] - reach, self.best[people] + reach)
+        trusted = Master(near.X0, near.cost, nearby).cheapest(
             np.arange(len(people)), self.slopes[people], self.constants[people], self.aim + GUARD / 2
         )
-        self.x[people] = np.where(reachable[:, None], points, self.best[people])
+        reachable = trusted.found
+        self.x[people] = np.where(reachable[:, None], trusted.points, self.best[people])
         improved = self._keep(people)
         self._linearise(people, self.x[people])
         self.trust[people] = np.where(improved, self.trust[people], self.trust[people] / 2)
@@ -133,13 +132,17 @@ class _Search:
             return np.zeros(len(people), bool)
         low = np.where(self._read(people, x) < self.aim, 1.0, 0.0)
         share = self._first_on_line(people, low, x)
+        # Between allowed points of somebody with steps or categories there is nothing: take x itself.
+        share = np.where(self.master.mixed[people], 1.0, share)
         points = self._on_line(people, x0, x, share)
         short = self._read(people, points) < self.aim
         if short.any() and isinstance(self.promise, Held):
-            share = np.where(short, self._first_on_line(people, share, points), share)
+            again = short & ~self.master.mixed[people]
+            share = np.where(again, self._first_on_line(people, share, points), share)
             points = self._on_line(people, x0, x, share)
             short = self._read(people, points) < self.aim
-        costs = np.where(short, np.inf, self.master.cost.of(points - x0))
+        short |= ~self.master.allowed.of(people).holds(points)
+        costs = np.where(short, np.inf, self.master.cost.of(points, x0))
         before = self.best_cost[people]
         better = costs < before
         self.best[people[better]], self.best_cost[people[better]] = points[better], costs[better]

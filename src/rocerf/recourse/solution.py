@@ -32,7 +32,8 @@ class Outcome(Enum):
 class Solution:
     """Points (P, d) with the promise's value there (P,), NaN where not found.
 
-    ``rounds`` counts how often each person's promise was read, ``retrainings`` the models retrained for it.
+    ``rounds`` counts how often each person's promise was read, ``retrainings`` the models retrained for it. ``gaps``
+    says by which share of the cost a cheaper point is not excluded; NaN where the solver cannot tell.
     """
 
     points: Array
@@ -41,6 +42,7 @@ class Solution:
     worst_ids: list[NDArray[Any] | None]
     rounds: NDArray[np.intp]
     retrainings: NDArray[np.intp]
+    gaps: Array
 
     def forget(self, people: NDArray[np.intp]) -> None:
         """Take back the points of these people."""
@@ -51,6 +53,7 @@ class Solution:
         self.points[person], self.values[person] = alone.points[0], alone.values[0]
         self.outcomes[person], self.worst_ids[person] = alone.outcomes[0], alone.worst_ids[0]
         self.rounds[person], self.retrainings[person] = alone.rounds[0], alone.retrainings[0]
+        self.gaps[person] = alone.gaps[0]
 
     @classmethod
     def blank(cls, people: int, d: int) -> Solution:
@@ -64,4 +67,5 @@ class Solution:
             worst_ids=[None] * people,
             rounds=np.zeros(people, dtype=np.intp),
             retrainings=np.zeros(people, dtype=np.intp),
+            gaps=np.full(people, np.nan),
         )

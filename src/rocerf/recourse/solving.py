@@ -32,6 +32,9 @@ SOLVERS = ("auto", "cutting_plane", "sequential", "penalty", "search")
 #: How far a point found on a stand-in may be moved on along its line, and in which steps.
 FARTHEST, FARTHER = 10.0, 1.05
 
+#: Doublings of the margin tried on a stand-in where points cannot be moved along a line.
+MARGINS = 4
+
 
 @runtime_checkable
 class PerPerson(Protocol):
@@ -112,20 +115,36 @@ def _person_by_person(promise: PerPerson, master: Master, delta: float, progress
         own = promise.for_person(master.X0[person])
         if own is not None:
             alone = master.of(np.array([person]))
-            found = solve_by_cuts(own, alone, delta)
-            solution.take(person, _accepted_by_the_model(promise.model, own, alone, found, delta))
+            accepted = _accepted_with_a_margin if alone.mixed[0] else _accepted_on_the_line
+            solution.take(person, accepted(promise.model, own, alone, solve_by_cuts(own, alone, delta), delta))
         if progress is not None:
             progress(person + 1, len(master.X0))
     return solution
 
 
-def _accepted_by_the_model(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
+def _accepted_with_a_margin(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
+    """One person's solution where nothing lies between allowed points: solved again with growing margins."""
+    if found.outcomes[0] is not Outcome.FOUND:
+        return found
+    first = abs(float(found.values[0] - Plain(model).read(found.points).values[0])) + GUARD
+    for margin in (0.0, *(first * 2.0**doubling for doubling in range(MARGINS))):
+        again = solve_by_cuts(own, alone, delta + margin) if margin else found
+        if again.outcomes[0] is Outcome.FOUND and Plain(model).read(again.points).values[0] >= delta + GUARD / 2:
+            return again
+    found.forget(np.array([0]))
+    found.outcomes[0] = Outcome.GAVE_UP
+    return found
+
+
+def _accepted_on_the_line(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
     """One person's solution, moved on along its line until the model itself accepts it too; given up if none does."""
     if found.outcomes[0] is not Outcome.FOUND:
         return found
     shares = np.exp(np.arange(0.0, np.log(FARTHEST), np.log(FARTHER)))[:, None]
     line = alone.allowed.clip(alone.X0 + shares * (found.points - alone.X0))
-    good = Plain(model).read(line).values >= delta + GUARD / 2
+    good = (Plain(model).read(line).values >= delta + GUARD / 2) & alone.allowed.of(np.zeros(len(line), int)).holds(
+        line
+    )
     good &= np.array([own.read(point[None]).values[0] >= delta for point in line]) if good.any() else False
     if not good.any():
         found.forget(np.array([0]))

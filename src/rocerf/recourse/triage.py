@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,17 +26,31 @@ class Triage:
     asking: NDArray[np.intp]
 
     @classmethod
-    def of(cls, matrix: Array, model: Refittable, schema: FeatureSchema | None, promise: Promise) -> Triage:
+    def of(
+        cls,
+        matrix: Array,
+        model: Refittable,
+        schema: FeatureSchema | None,
+        promise: Promise,
+        problems: Sequence[str],
+    ) -> Triage:
         """Sort people (P, d) into those the solver must see and those answered by a reason."""
         finite = np.asarray(np.isfinite(matrix).all(axis=1))
         safe = np.where(finite[:, None], matrix, 0.0)
-        accepted = finite & (model.deployed_score(safe) >= 0)
-        contradicted = finite & ~accepted & FeasibleSet.around(safe, schema).empty
+        said = list(problems)
+        if schema is not None:
+            said = [known or own for known, own in zip(said, schema.problems(safe), strict=True)]
+        usable = finite & np.array([not text for text in said], bool)
+        accepted = np.zeros(len(matrix), bool)
+        accepted[usable] = model.deployed_score(matrix[usable]) >= 0 if usable.any() else False
+        contradicted = usable & ~accepted & FeasibleSet.around(safe, schema).empty
         impossible = promise.impossible()
         statuses = [Status.ANSWERED] * len(matrix)
         reasons = [""] * len(matrix)
         for i in range(len(matrix)):
-            if not finite[i]:
+            if problems[i] or (finite[i] and not usable[i]):
+                statuses[i], reasons[i] = Status.INVALID_INPUT, f"{Status.INVALID_INPUT.sentence}: {said[i]}"
+            elif not finite[i]:
                 bad = [c for c, ok in zip(model.train.columns, np.isfinite(matrix[i]), strict=True) if not ok]
                 statuses[i] = Status.INVALID_INPUT
                 reasons[i] = f"{Status.INVALID_INPUT.sentence}: {', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"

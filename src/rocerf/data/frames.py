@@ -1,0 +1,209 @@
+"""Between the user's own columns (a DataFrame with texts, whole numbers, missing values) and schema space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.columns import is_frame
+from rocerf.data.feature import Feature, Kind
+from rocerf.data.schema import FeatureSchema
+from rocerf.errors import ColumnError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Encodes rows of the user's columns as points of schema space and decodes points into the same columns and types.
+
+    ``dtypes`` are pandas' names of the columns' types; ``fills`` says which number stands for a missing one, where the
+    model fills it in; ``nones`` are the columns whose missing values are None and not NaN, which pipelines tell apart.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> df = pd.DataFrame({"age": [30, 50], "home": ["own", "rent"]})
+    >>> frames = Frames.of(FeatureSchema.from_frame(df), df)
+    >>> matrix, index, problems = frames.encode(df)
+    >>> matrix.tolist()
+    [[30.0, 1.0, 0.0], [50.0, 0.0, 1.0]]
+    >>> frames.decode(matrix[::-1], index=index).values.tolist()
+    [[50, 'rent'], [30, 'own']]
+    """
+
+    schema: FeatureSchema
+    dtypes: Mapping[str, str]
+    fills: Mapping[str, float] = field(default_factory=dict)
+    nones: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, schema: FeatureSchema, frame: pd.DataFrame, fills: Mapping[str, float] | None = None) -> Frames:
+        """With the types of this frame's columns."""
+        _refuse_other_columns(schema, frame)
+        dtypes = {name: str(frame[name].dtype) for name in schema.names}
+        nones = [name for name in schema.names if dtypes[name] == "object" and _has_none(frame[name])]
+        return cls(schema, dtypes, dict(fills or {}), tuple(nones))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of schema space."""
+        return self.schema.columns
+
+    def encode(self, frame: pd.DataFrame) -> tuple[Array, NDArray[Any], list[str]]:
+        """Points (P, d), the frame's index, and for each row what makes it no value of the schema, or "".
+
+        Rows with a problem have NaN in the columns concerned.
+        """
+        _refuse_other_columns(self.schema, frame)
+        matrix = np.full((len(frame), len(self.columns)), np.nan)
+        problems = [""] * len(frame)
+        place = 0
+        for feature in self.schema:
+            width = len(feature.columns)
+            values, wrong = self._encoded(feature, frame[feature.name])
+            matrix[:, place : place + width] = values
+            for row, said in wrong.items():
+                problems[row] = problems[row] or said
+            place += width
+        for row, said in enumerate(self.schema.problems(matrix)):
+            problems[row] = problems[row] or said
+        return matrix, np.asarray(frame.index), problems
+
+    def _encoded(self, feature: Feature, column: pd.Series[Any]) -> tuple[Array, dict[int, str]]:
+        import pandas as pd
+
+        if feature.kind is not Kind.CATEGORICAL:
+            try:
+                numbers = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError):
+                numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+            numbers = np.where(
+                np.isnan(numbers) & column.isna().to_numpy(), self.fills.get(feature.name, np.nan), numbers
+            )
+            bad = np.flatnonzero(~np.isfinite(numbers))
+            return numbers[:, None], {
+                int(row): f"{feature.display!r} is {column.iloc[row]!r}, expected a number" for row in bad
+            }
+        places = {value: place for place, value in enumerate(feature.categories)}
+        codes = np.array([places.get(_key(value), -1) for value in column], dtype=np.intp)
+        encoded = np.where(codes[:, None] >= 0, codes[:, None] == np.arange(len(places)), np.nan)
+        known = ", ".join("missing" if value is None else str(value) for value in feature.categories[:8])
+        return encoded, {
+            int(row): f"{feature.display!r} is {column.iloc[row]!r}, expected one of {known}"
+            for row in np.flatnonzero(codes < 0)
+        }
+
+    def missing(self, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+        """The features that each row of the frame has no value of."""
+        gone = {feature.name: frame[feature.name].isna().to_numpy() for feature in self.schema}
+        return tuple(tuple(name for name, rows in gone.items() if rows[row]) for row in range(len(frame)))
+
+    def decode(
+        self,
+        matrix: Array,
+        *,
+        index: Any = None,
+        people: Array | None = None,
+        missing: Sequence[Sequence[str]] | None = None,
+    ) -> pd.DataFrame:
+        """Points (P, d) in the user's columns and types; rows of NaN come out missing, in types that can say so.
+
+        ``people`` (P, d) are the encoded rows that the points started from and ``missing`` the features they came
+        without: what was missing and has not changed is missing again. Whole numbers are given as such where the
+        schema says that they are.
+        """
+        import pandas as pd
+
+        given = np.asarray(np.isfinite(matrix).all(axis=1))
+        columns: dict[str, Any] = {}
+        place = 0
+        for feature in self.schema:
+            part = slice(place, place + len(feature.columns))
+            place = part.stop
+            column = self._decoded(feature, matrix[:, part], given)
+            if people is not None and missing is not None and feature.kind is not Kind.CATEGORICAL:
+                gone = np.array([feature.name in names for names in missing], bool)
+                gone &= (matrix[:, part] == people[:, part]).all(axis=1)
+                column = column.mask(gone) if gone.any() else column
+            columns[feature.name] = column
+        frame = pd.DataFrame(columns)
+        frame.index = pd.RangeIndex(len(matrix)) if index is None else pd.Index(index)
+        return frame
+
+    def _decoded(self, feature: Feature, values: Array, given: NDArray[np.bool_]) -> pd.Series[Any]:
+        import pandas as pd
+
+        dtype = self.dtypes.get(feature.name, "float64")
+        if feature.kind is Kind.CATEGORICAL:
+            names = np.empty(len(values), dtype=object)
+            places = np.where(given[:, None], values, 0.0).argmax(axis=1)
+            names[:] = [feature.categories[place] if ok else None for place, ok in zip(places, given, strict=True)]
+            if dtype == "category":
+                return pd.Series(pd.Categorical(names, categories=[c for c in feature.categories if c is not None]))
+            missing = pd.isna(names)
+            if feature.name not in self.nones:
+                names[missing] = np.nan
+            plain = dtype == "bool" or (missing.any() and dtype.startswith(("int", "uint")))  # cannot say missing
+            return pd.Series(names, dtype=object if plain else dtype)
+        numbers = values[:, 0]
+        whole = feature.kind in (Kind.INTEGER, Kind.BINARY)
+        # A number that the model fills in for a missing one need not be whole.
+        whole = whole and bool(np.isclose(numbers[given], np.rint(numbers[given]), rtol=0.0, atol=1e-6).all())
+        if whole and dtype.lower().startswith(("int", "uint")):
+            rounded = np.where(given, np.rint(numbers), 0).astype(np.int64)
+            series = pd.Series(rounded, dtype=dtype)
+            return series if given.all() else series.astype(dtype.capitalize().replace("Uint", "UInt")).where(given)
+        if whole and dtype in ("bool", "boolean"):
+            flags = pd.Series(np.where(given, numbers, 0) == 1, dtype=dtype)
+            return flags if given.all() else flags.astype("boolean").where(given)
+        return pd.Series(np.where(given, numbers, np.nan))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema": self.schema.to_dict(),
+            "dtypes": dict(self.dtypes),
+            "fills": dict(self.fills),
+            "nones": list(self.nones),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Frames:
+        """The inverse of :meth:`to_dict`."""
+        schema = FeatureSchema.from_dict(document["schema"])
+        return cls(schema, document["dtypes"], document["fills"], tuple(document.get("nones", ())))
+
+
+def _has_none(column: pd.Series[Any]) -> bool:
+    return any(value is None for value in column[column.isna().to_numpy()])
+
+
+def _key(value: Any) -> Any:
+    """A cell as a category: NumPy's values as Python's, every kind of missing as None."""
+    import pandas as pd
+
+    if value is None or (not isinstance(value, str) and pd.isna(value)):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _refuse_other_columns(schema: FeatureSchema, frame: Any) -> None:
+    if not is_frame(frame):
+        raise ColumnError(
+            f"Expected a DataFrame with the columns {', '.join(schema.names[:5])}{', ...' if len(schema) > 5 else ''}, "
+            f"got {type(frame).__name__}; keep the names and the categories."
+        )
+    names: Sequence[str] = list(map(str, frame.columns))
+    absent = [name for name in schema.names if name not in names]
+    repeated = [name for name in schema.names if names.count(name) > 1]
+    if absent or repeated:
+        got = f"none named {absent[0]!r}" if absent else f"{repeated[0]!r} several times"
+        raise ColumnError(f"Expected each column of the schema once, got {got}; add, rename or drop columns.")

@@ -1,0 +1,105 @@
+"""What a table says about its columns: guessed features, and where rows and schema disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rocerf.data.columns import default_columns, is_frame, is_number
+from rocerf.data.feature import Feature, Kind
+from rocerf.errors import ColumnError, DataError, SchemaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.data.schema import FeatureSchema
+
+#: A text column with more values than this is no category but a name or a number in disguise.
+MOST_CATEGORIES = 100
+
+
+def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Feature]:
+    """A feature for each column, with its kind and bounds guessed."""
+    import pandas as pd
+
+    if not is_frame(frame):
+        array = np.asarray(frame)
+        if array.ndim != 2:
+            raise ColumnError(f"Expected a table (rows x columns), got shape {array.shape}; pass a DataFrame.")
+        frame = pd.DataFrame(array, columns=list(default_columns(array.shape[1])))
+    if len(frame) == 0:
+        raise DataError("Expected at least one row to take the bounds from, got none; check the file or filter.")
+    if len(quantiles) != 2 or not all(is_number(q) for q in quantiles) or not 0 <= quantiles[0] < quantiles[1] <= 1:
+        raise SchemaError(f"Expected quantiles as two shares such as (0.01, 0.99), got {quantiles!r}; correct them.")
+    for place, name in enumerate(frame.columns):
+        yield _guessed(str(name), frame.iloc[:, place], quantiles)
+
+
+def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) -> Feature:
+    import pandas as pd
+
+    dtype = column.dtype
+    known = column.dropna()
+    if isinstance(dtype, pd.CategoricalDtype):
+        values = [_plain(value) for value in dtype.categories]
+        return Feature(name, Kind.CATEGORICAL, categories=(*values, *_missing(column)))
+    if pd.api.types.is_bool_dtype(dtype) and not column.isna().any():
+        return Feature(name, Kind.BINARY)
+    if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
+        values = sorted({_plain(value) for value in known}, key=str)
+        if not values or len(values) > MOST_CATEGORIES:
+            raise SchemaError(
+                f"Expected at most {MOST_CATEGORIES} different texts in a categorical column, got {len(values)} in "
+                f"{name!r}; leave it out, group its values, or make it numbers."
+            )
+        return Feature(name, Kind.CATEGORICAL, categories=(*values, *_missing(column)))
+    numbers = known.to_numpy(dtype=np.float64)
+    if not len(numbers) or not np.isfinite(numbers).all():
+        raise DataError(f"Expected finite numbers in {name!r}, got none or infinite ones; fill or drop them first.")
+    if np.isin(numbers, (0.0, 1.0)).all() and not column.isna().any():
+        return Feature(name, Kind.BINARY)
+    whole = pd.api.types.is_integer_dtype(dtype)
+    low, high = np.quantile(numbers, quantiles)
+    if whole:
+        low, high = np.floor(low), np.ceil(high)
+    return Feature(name, Kind.INTEGER if whole else Kind.CONTINUOUS, lower=float(low), upper=float(high))
+
+
+def _missing(column: pd.Series[Any]) -> tuple[None, ...]:
+    return (None,) if bool(column.isna().any()) else ()
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
+    """Sentences about what is unusual; SchemaError for what cannot be."""
+    from rocerf.data.frames import Frames
+
+    matrix, _, problems = Frames.of(schema, frame).encode(frame)
+    wrong = [(place, said) for place, said in enumerate(problems) if said]
+    if wrong:
+        place, said = wrong[0]
+        raise SchemaError(
+            f"Expected rows that are values of the schema, got {len(wrong)} that are not; the first is row {place}: "
+            f"{said}. Correct the rows or the schema."
+        )
+    unusual: list[str] = []
+    for column, feature in enumerate(schema.column_features):
+        values = matrix[:, column]
+        outside = int(((values < feature.lower) | (values > feature.upper)).sum())
+        if outside and feature.kind is not Kind.CATEGORICAL:
+            unusual.append(f"{outside} of {len(matrix)} rows are outside the bounds of {feature.name!r}")
+        if feature.kind is Kind.INTEGER and (values[np.isfinite(values)] % 1 != 0).any():
+            unusual.append(
+                f"{int((values % 1 != 0).sum())} of {len(matrix)} rows have no whole number in {feature.name!r}"
+            )
+    rows, limits = schema.relation_rows
+    for relation, row, limit in zip(schema.relations, rows, limits, strict=True):
+        broken = int((matrix @ row > limit + 1e-9 * (1 + abs(limit))).sum())
+        if broken:
+            unusual.append(f"{broken} of {len(matrix)} rows break the relation {relation.words or row.tolist()}")
+    return tuple(unusual)

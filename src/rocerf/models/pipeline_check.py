@@ -1,0 +1,135 @@
+"""Whether preprocessing is the affine map that was found for it, and which columns are to blame if not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.feature import Kind
+from rocerf.errors import UnsupportedModelError
+from rocerf.models.pipeline_probe import AffineMap, Probe, limits_of
+from rocerf.models.pipeline_steps import CHUNK, CannotTransformError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+#: Random rows that an affine map is held against.
+RANDOM_ROWS = 64
+
+#: Random rows in which each column is changed to find the ones to blame.
+BLAMED_ROWS = 8
+
+#: How far beyond the training rows random numbers lie, in widths of their range: people may be there.
+BEYOND = 0.5
+
+
+class NotAffineError(UnsupportedModelError):
+    """The preprocessing is not affine in schema space."""
+
+
+def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> None:
+    """Hold the map against all training rows (the user's frame, and as points (n, d)) and random rows."""
+    gone = frame.isna()
+    tangled = [name for name in sorted(found.tangled) if bool(gone[name].any())]
+    if tangled:
+        raise not_affine(tangled, "a missing value counts as more than one number put in its place")
+    if not _same_on(probe, found, frame, X):
+        blamed = _blamed(probe, found) or [name for name in probe.places if bool(gone[name].any())]
+        raise not_affine(blamed, "the training rows come out differently than any affine map makes them")
+    points = random_points(probe, found, RANDOM_ROWS, np.random.default_rng(0))
+    try:
+        same = _close(probe, found, probe.images(points), points)
+    except CannotTransformError as error:
+        raise not_affine(_blamed(probe, found), f"some values make it fail ({error})") from error
+    if not same:
+        raise not_affine(
+            _blamed(probe, found), "rows within and somewhat beyond the training rows' ranges come out differently"
+        )
+
+
+def _same_on(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> bool:
+    for start in range(0, len(X), CHUNK):
+        part = slice(start, start + CHUNK)
+        if not _close(probe, found, probe.steps(frame.iloc[part]), X[part]):
+            return False
+    return True
+
+
+def _close(probe: Probe, found: AffineMap, images: Array, X: Array) -> bool:
+    gap = np.abs(images - found(X)).max(axis=0, initial=0.0)
+    return bool((gap <= probe.tolerance * found.scale(X)).all())  # false for NaN
+
+
+def random_points(probe: Probe, found: AffineMap, count: int, rng: np.random.Generator) -> Array:
+    """Points of schema space (count, d): categories that are taken, numbers around the training rows'."""
+    points = np.empty((count, len(probe.base)))
+    for feature in probe.frames.schema:
+        part = probe.places[feature.name]
+        if feature.kind is Kind.CATEGORICAL:
+            taken = np.flatnonzero(~found.refused[part])
+            points[:, part] = np.eye(len(feature.columns))[rng.choice(taken, count)]
+            continue
+        low, high = probe.ranges.low[part.start], probe.ranges.high[part.start]
+        if feature.kind is Kind.BINARY:
+            points[:, part.start] = rng.integers(0, 2, count)
+            continue
+        low, high = (
+            min(low, high, feature.lower if np.isfinite(feature.lower) else low),
+            max(low, high, feature.upper if np.isfinite(feature.upper) else high),
+        )
+        smallest, largest = limits_of(probe.frames.dtypes[feature.name])
+        beyond = BEYOND * (high - low)
+        values = rng.uniform(max(low - beyond, smallest), min(high + beyond, largest), count)
+        points[:, part.start] = np.rint(values) if feature.kind is Kind.INTEGER else values
+    return points
+
+
+def _blamed(probe: Probe, found: AffineMap) -> list[str]:
+    """Features whose change, somewhere, does not do what the map says."""
+    rng = np.random.default_rng(1)
+    before, after = (random_points(probe, found, BLAMED_ROWS, rng) for _ in range(2))
+    blamed = []
+    for name, part in probe.places.items():
+        changed = before.copy()
+        changed[:, part] = after[:, part]
+        try:
+            moved = probe.images(changed) - probe.images(before)
+        except CannotTransformError:
+            blamed.append(name)
+            continue
+        expected = (changed - before) @ found.matrix.T
+        scale = found.scale(np.vstack([before, changed]))
+        if not (np.abs(moved - expected).max(axis=0, initial=0.0) <= 2 * probe.tolerance * scale).all():
+            blamed.append(name)
+    # Where some values make it fail, every change does: then only columns whose own values do are to blame.
+    return blamed if len(blamed) < len(probe.places) else _failing_alone(probe, found, after) or blamed
+
+
+def _failing_alone(probe: Probe, found: AffineMap, after: Array) -> list[str]:
+    blamed = []
+    for name, part in probe.places.items():
+        points = np.tile(probe.base, (len(after), 1))
+        points[:, part] = after[:, part]
+        try:
+            same = _close(probe, found, probe.images(points), points)
+        except CannotTransformError:
+            same = False
+        if not same:
+            blamed.append(name)
+    return blamed
+
+
+def not_affine(columns: list[str], said: str) -> NotAffineError:
+    """The refusal, with what can be done instead."""
+    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
+    return NotAffineError(
+        f"Expected preprocessing that is affine in the DataFrame's columns (scaling, encoding, one number for missing "
+        f"ones), got one that is not{f' in {shown}' if columns else ''}: {said}. Make that step (a logarithm, bins, "
+        "products, ...) outside the pipeline, so that the DataFrame has its result as a column; or, if the numbers "
+        "are codes, say in the schema that they are categories; or take the pipeline over as it is, for "
+        "promise='simulated', with otherwise='estimator'."
+    )

@@ -1,0 +1,46 @@
+"""The people of a request: their values in schema space, and what is needed to answer in their own form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.columns import is_frame, people_matrix
+from rocerf.data.frames import Frames
+from rocerf.models.model import Refittable
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """People (P, d) in schema space with the index and column order they came in.
+
+    ``problems`` says for each person what makes their values unusable, or "". ``frames`` is there if they came in the
+    columns of a pipeline, ``missing`` then names the features each came without.
+    """
+
+    matrix: Array
+    problems: tuple[str, ...]
+    index: NDArray[Any] | None = None
+    frame_columns: tuple[str, ...] | None = None
+    frames: Frames | None = None
+    missing: tuple[tuple[str, ...], ...] | None = None
+
+    @classmethod
+    def of(cls, X: Any, model: Refittable) -> Asked:
+        """From what the user handed over: a table of numbers, or a DataFrame in the model's own columns."""
+        train = model.train
+        frames: Frames | None = getattr(model, "frames", None)
+        if frames is not None and is_frame(X) and not set(train.columns) <= set(map(str, X.columns)):
+            matrix, names, problems = frames.encode(X)
+            order = tuple(str(name) for name in X.columns if str(name) in frames.schema.names)
+            return cls(matrix, tuple(problems), names, order, frames, frames.missing(X))
+        matrix, index = people_matrix(X, train.columns, named=train.from_frame)
+        given = is_frame(X)
+        named = given and train.from_frame
+        columns = tuple(str(name) for name in X.columns if str(name) in train.columns) if named else None
+        return cls(matrix, ("",) * len(matrix), index if given else None, columns)
