@@ -12,7 +12,7 @@ from networks import moons
 from problems import refused_people
 from rocerf import FeatureSchema, NeuralModel
 from rocerf.promises import FirstOrder, Plain, Promise
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.cost import Norm, NormCost
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import Outcome, Solution
@@ -27,11 +27,11 @@ def curved() -> NeuralModel:
 
 
 def master(model: Any, X0: np.ndarray, norm: str = "l2", schema: FeatureSchema | None = None) -> Master:
-    return Master(X0, Cost.named(norm, np.asarray(model.train.spread)), FeasibleSet.around(X0, schema))
+    return Master(X0, NormCost(Norm(norm), np.asarray(model.train.spread)), FeasibleSet.around(X0, schema))
 
 
 def costs(problem: Master, solution: Solution) -> np.ndarray:
-    return problem.cost.of(solution.points - problem.X0)
+    return problem.cost.of(solution.points, problem.X0)
 
 
 def rules(model: Any) -> FeatureSchema:

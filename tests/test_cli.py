@@ -22,7 +22,8 @@ from skops.io import dump
 
 import rocerf
 from rocerf import LogisticModel, Recourses, Rocerf, Status, TrainingSet
-from rocerf.cli import CostName, PromiseName, SolverName, app, main
+from rocerf.cli import app, main
+from rocerf.cli_options import CostName, LetterFormat, PreprocessingName, PromiseName, SolverName
 from rocerf.data.datasets import list_datasets
 
 first_order = partial(Rocerf, promise="first_order")
@@ -707,10 +708,10 @@ def test_every_option_is_documented_and_no_other(name: str) -> None:
     assert rows == real_options()[name]
 
 
-@pytest.mark.parametrize("choices", [CostName, PromiseName, SolverName])
+@pytest.mark.parametrize("choices", [CostName, PromiseName, SolverName, PreprocessingName, LetterFormat])
 def test_every_choice_of_an_option_is_documented(choices: Any) -> None:
     for choice in choices:
-        assert f"`{choice}`" in documented()["explain"]
+        assert f"`{choice}`" in documented()["letter" if choices is LetterFormat else "explain"]
 
 
 def test_the_documented_example_runs(run: Any, files: Files, tmp_path: Path) -> None:

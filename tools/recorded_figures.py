@@ -1,4 +1,4 @@
-"""Writes the measured tables of README.md and docs/certificate.md from docs/results/*.json, so that no figure is typed.
+"""Writes the measured tables of README.md and of the docs from docs/results, so that no figure is typed.
 
 Usage: python tools/recorded_figures.py
 """
@@ -145,6 +145,131 @@ def _network_speed() -> str:
     )
 
 
+def reproduction_tables() -> str:
+    """What the paper's full run measured, for docs/reproduction.md: the words are those of its report."""
+    from rocerf.evaluation import paper_costs, paper_findings
+    from rocerf.evaluation import paper_words as words
+    from rocerf.evaluation.paper_tables import pareto_table, read_results, validity_curves_of
+
+    results = read_results(ROOT / REPRODUCTION)
+    curves, pareto = validity_curves_of(results), pareto_table(results)
+    verdict, cases = words.pareto_sentences(pareto)
+    assert results.theorem is not None
+    parts = [
+        "## What was run",
+        _sessions(results.run),
+        "## Cost, as published",
+        "Mean L2 cost ± standard error over the people who were answered; **bold**: farther from the paper's than "
+        "twice both standard errors combined.",
+        _cost_table(results),
+        *(f"{name.capitalize()}: {paper_costs.cost_summary(_costs(results, m), m)}" for m, name in MODELS.items()),
+        "What bears on the differences; that it explains all of them is not claimed:",
+        _bullets(text for key, text in paper_costs.reasons_of(results).items() if key != "h"),
+        "## Validity, rows deleted at random",
+        _figure("validity_lr", "Logistic regression: average validity by share of deleted rows"),
+        _figure("validity_nn", "Networks: average validity by share of deleted rows"),
+        _bullets(words.validity_sentences(curves, results.methods)),
+        "## The corrected setting: cost and validity",
+        "Validity is the lowest mean over the shares of rows deleted at random. The last columns are about logistic "
+        "regression and the worst deletion of k rows that our search found.",
+        _pareto(pareto),
+        f"**{verdict}**",
+        _bullets(sentence for sentence in cases if "better in both:" in sentence.lower()),
+        _figure("worst_case", "Survival of the worst deletion found against cost"),
+        _bullets(words.price_sentences(pareto)),
+        "## Sensitivity to k, and the theorems",
+        _figure("sensitivity", "Validity of the paper's method for several k"),
+        _figure("theorem", "Extra cost against k/n, and the bounds of Theorems 4.1 and 4.2"),
+        _bullets(words.theorem_sentences(results.theorem)),
+        "## Findings about the paper's data and code",
+        _bullets(f"**{title}** {text}" for title, text in paper_findings.FINDINGS),
+        "From this run:",
+        _bullets(paper_findings.check_sentences(results)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+#: The folder of the recorded run, and how its models and data sets are called on the page.
+REPRODUCTION = "docs/results/reproduction"
+MODELS = {"lr": "logistic regression", "nn": "networks"}
+
+
+def _costs(results: Any, model: str) -> Any:
+    from rocerf.evaluation.paper_tables import cost_table
+
+    return cost_table(results, "l2", model)
+
+
+def _cost_table(results: Any) -> str:
+    from rocerf.evaluation.paper_words import as_printed, with_error
+
+    lines = [
+        _row("table", "method", "paper, logistic", "here", "paper, network", "here"),
+        "|---|---|---|---|---|---|",
+    ]
+    tables = {
+        model: {(row["dataset"], row["method"]): row for row in _costs(results, model).to_dict("records")}
+        for model in MODELS
+    }
+    for (dataset, method), logistic in tables["lr"].items():
+        cells = []
+        for row in (logistic, tables["nn"].get((dataset, method))):
+            if row is None or not row["published_verdict"]:
+                break
+            ours = with_error(row["published"], row["published_se"])
+            part = row["published_answered"] < row["published_people"]
+            answered = f" ({row['published_answered']:,.0f} of {row['published_people']:,.0f})" if part else ""
+            ours = ours if row["published_verdict"] == "within" else f"**{ours}**"
+            cells += [as_printed(row["paper"], row["paper_se"]), ours + answered]
+        if cells:
+            lines.append(_row(NAMES[dataset], METHODS[method], *cells))
+    return "\n".join(lines)
+
+
+METHODS = {
+    "scfe": "SCFE",
+    "cchvae": "C-CHVAE",
+    "roar": "ROAR",
+    "rocerf": "ROCERF, the paper's",
+    "first_order": "`first_order`, all parameters",
+    "retrained": "**`retrained`**",
+    "simulated": "**`simulated`**",
+}
+
+
+def _pareto(table: Any) -> str:
+    from rocerf.evaluation.paper_words import percent, with_error
+
+    lines = [
+        _row("table", "model", "method", "validity", "mean L2 cost", "survive the worst", "better than ours in both"),
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in table.to_dict("records"):
+        judged = {"ours": "ours", "first order": row["dominates_ours"], "baseline": row["dominates_ours"]}[row["role"]]
+        cells = (percent(row["worst_validity"], 2), with_error(row["l2"], row["l2_se"]))
+        survive = percent(row["worst_case_validity"], 0)
+        lines.append(_row(NAMES[row["dataset"]], MODELS[row["model"]], METHODS[row["method"]], *cells, survive, judged))
+    return "\n".join(lines)
+
+
+def _sessions(run: Any) -> str:
+    lines = [_row("machine", "networks on", "processes", "wall time", "jobs", "what"), "|---|---|---|---|---|---|"]
+    for part in run["sessions"]:
+        seconds = part["wall_seconds"]
+        wall = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        note = part.get("note", "")
+        lines.append(_row(part["machine"], part["device"], str(part["workers"]), wall, str(part["jobs_run"]), note))
+    return "\n".join(lines)
+
+
+def _figure(name: str, words: str) -> str:
+    return f"![{words}]({REPRODUCTION.removeprefix('docs/')}/{name}.svg)"
+
+
+def _bullets(sentences: Any) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
 def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
@@ -154,6 +279,7 @@ TABLES = {
     "README.md": promises_table,
     "docs/certificate.md": reach_table,
     "docs/networks.md": networks_table,
+    "docs/reproduction.md": reproduction_tables,
 }
 MARKED = re.compile(r"(<!-- figures:.*?-->\n)(.*?)(<!-- /figures -->)", flags=re.DOTALL)
 

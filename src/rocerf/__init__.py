@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocerf.data.datasets import Dataset as Dataset
     from rocerf.data.datasets import list_datasets as list_datasets
     from rocerf.data.datasets import load_dataset as load_dataset
-    from rocerf.data.schema import Feature as Feature
+    from rocerf.data.feature import Feature as Feature
     from rocerf.data.schema import FeatureSchema as FeatureSchema
     from rocerf.data.training_set import TrainingSet as TrainingSet
     from rocerf.deletion.adversary import Adversary as Adversary
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from rocerf.models.estimator import EstimatorModel as EstimatorModel
     from rocerf.models.logistic import LogisticModel as LogisticModel
     from rocerf.models.neural import NeuralModel as NeuralModel
+    from rocerf.models.pipeline import from_pipeline as from_pipeline
+    from rocerf.recourse.cost import CostTable as CostTable
     from rocerf.recourse.explainer import Rocerf as Rocerf
+    from rocerf.recourse.letter import Letter as Letter
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
@@ -43,10 +46,12 @@ if TYPE_CHECKING:
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
 _HOMES = {
     "Adversary": "rocerf.deletion.adversary",
+    "CostTable": "rocerf.recourse.cost",
     "Dataset": "rocerf.data.datasets",
     "EstimatorModel": "rocerf.models.estimator",
-    "Feature": "rocerf.data.schema",
+    "Feature": "rocerf.data.feature",
     "FeatureSchema": "rocerf.data.schema",
+    "Letter": "rocerf.recourse.letter",
     "LogisticModel": "rocerf.models.logistic",
     "NeuralModel": "rocerf.models.neural",
     "Recourse": "rocerf.recourse.result",
@@ -55,6 +60,7 @@ _HOMES = {
     "RocerfError": "rocerf.errors",
     "Status": "rocerf.recourse.result",
     "TrainingSet": "rocerf.data.training_set",
+    "from_pipeline": "rocerf.models.pipeline",
     "list_datasets": "rocerf.data.datasets",
     "load_dataset": "rocerf.data.datasets",
 }

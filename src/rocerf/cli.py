@@ -9,21 +9,33 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rocerf import cli_research
+from rocerf import cli_explain, cli_letters, cli_research
+from rocerf.cli_explain import logistic_model
+from rocerf.cli_options import (
+    Deletions,
+    EffortName,
+    EffortOption,
+    Favourable,
+    InversePenalty,
+    Json,
+    Label,
+    ModelFile,
+    Out,
+    PeopleIds,
+    Seed,
+    ShowRows,
+    Train,
+    TrainIds,
+)
 from rocerf.errors import RocerfError
 from rocerf.terminal import console, fail, print_json
 from rocerf.terminal import progress as progress_bar
 from rocerf.terminal import table as new_table
-
-if TYPE_CHECKING:
-    from rocerf.recourse.result import Recourses
 
 app = typer.Typer(
     name="rocerf",
@@ -34,58 +46,6 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
-
-
-class CostName(StrEnum):
-    """Costs offered on the command line."""
-
-    L2 = "l2"
-    L1 = "l1"
-
-
-class SolverName(StrEnum):
-    """Solvers offered on the command line."""
-
-    AUTO = "auto"
-    CUTTING_PLANE = "cutting_plane"
-    SEQUENTIAL = "sequential"
-    PENALTY = "penalty"
-
-
-class EffortName(StrEnum):
-    """How hard the adversary looks."""
-
-    QUICK = "quick"
-    NORMAL = "normal"
-    THOROUGH = "thorough"
-
-
-class PromiseName(StrEnum):
-    """Promises offered on the command line; "plain" promises nothing about deletions."""
-
-    RETRAINED = "retrained"
-    CERTIFIED = "certified"
-    FIRST_ORDER = "first_order"
-    SIMULATED = "simulated"
-    PLAIN = "plain"
-
-
-Train = Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")]
-Label = Annotated[str, typer.Option(help="Name of the label column.")]
-Favourable = Annotated[str, typer.Option(help="The label a person hopes for.")]
-Deletions = Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")]
-Out = Annotated[Path | None, typer.Option(help="Write the result here: .csv or .json.")]
-PeopleIds = Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")]
-TrainIds = Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")]
-ModelFile = Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")]
-InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]
-EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]
-ShowRows = Annotated[
-    bool, typer.Option("--training-rows", help="Add ids of the worst training rows: other people's data.")
-]
 
 
 def main() -> None:
@@ -166,44 +126,8 @@ def datasets(as_json: Json = False) -> None:
         console().print(about, highlight=False, markup=False)
 
 
-@app.command()
-def explain(
-    train: Train,
-    label: Label,
-    favourable: Favourable,
-    people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
-    k: Deletions,
-    promise: Annotated[PromiseName, typer.Option(help="What is promised.")] = PromiseName.RETRAINED,
-    out: Out = None,
-    id_column: PeopleIds = None,
-    train_id_column: TrainIds = None,
-    model: ModelFile = None,
-    c: InversePenalty = 1.0,
-    delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
-    cost: Annotated[CostName, typer.Option(help="Norm of the change.")] = CostName.L2,
-    immutable: Annotated[list[str] | None, typer.Option(help="Column that must not change (repeatable).")] = None,
-    solver: Annotated[SolverName, typer.Option(help="How the optimum is found.")] = SolverName.AUTO,
-    effort: EffortOption = EffortName.NORMAL,
-    seed: Seed = 0,
-    training_rows: ShowRows = False,
-    as_json: Json = False,
-) -> None:
-    """Recourse for every person of a file, with a stated promise about deleted training rows."""
-    from rocerf.files import check_output, read_people, read_training_set, write_recourses
-
-    if out is not None:
-        check_output(out)
-    rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
-    asking = read_people(people, id_column=id_column)
-    fitted = _model(model, rows, c)
-    with progress_bar(quiet=as_json) as step:
-        recourses = _explain(fitted, asking, k, promise, delta, cost, immutable or [], solver, effort, seed, step)
-    if out is not None:
-        write_recourses(recourses, out, training_rows=training_rows)
-    if as_json:
-        sys.stdout.write(recourses.to_json(training_rows=training_rows) + "\n")
-        return
-    _print_summary(recourses, out)
+cli_explain.register(app)
+cli_letters.register(app)
 
 
 @app.command()
@@ -230,7 +154,7 @@ def attack(
     if out is not None:
         check_output(out)
     rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
-    fitted = _model(model, rows, c)
+    fitted = logistic_model(model, rows, c)
     matrix, names = read_points(points, fitted, id_column=id_column)
     adversary = Adversary(fitted, k, effort=effort, seed=seed)
     with progress_bar(quiet=as_json) as step:
@@ -277,7 +201,7 @@ def recheck(
         check_output(out)
     rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
     given = Recourses.from_json(recourses)
-    result = check_again(_model(model, rows, c), given, read_ids(deleted, rows))
+    result = check_again(logistic_model(model, rows, c), given, read_ids(deleted, rows))
     if out is not None:
         write_records(result.records(), out)
     if as_json:
@@ -293,87 +217,6 @@ def recheck(
 
 
 cli_research.register(app)
-
-
-def _model(path: Path | None, rows: Any, c: float) -> Any:
-    from rocerf.models.logistic import LogisticModel
-
-    if path is None:
-        return LogisticModel.fit(rows, C=c)
-    from rocerf.models.skops_file import load_skops_model
-
-    return LogisticModel.from_sklearn(load_skops_model(path), rows)
-
-
-def _explain(
-    fitted: Any,
-    asking: Any,
-    k: str,
-    promise: PromiseName,
-    delta: str,
-    cost: CostName,
-    immutable: list[str],
-    solver: SolverName,
-    effort: EffortName,
-    seed: int,
-    step: Callable[[str, int, int], None],
-) -> Recourses:
-    from rocerf.baselines.scfe import Scfe
-    from rocerf.data.schema import Direction, FeatureSchema, Kind
-    from rocerf.recourse.explainer import Rocerf
-
-    schema = FeatureSchema.free(fitted.train.columns)
-    for name, column in zip(fitted.train.columns, fitted.train.X.T, strict=True):
-        if ((column == 0) | (column == 1)).all():  # yes or no: nobody is told to be 1.13 of something
-            schema = schema.edit(name, kind=Kind.BINARY, lower=0.0, upper=1.0)
-    for name in immutable:
-        schema = schema.edit(name, direction=Direction.FIXED)
-
-    def progress(done: int, total: int) -> None:
-        step("people", done, total)
-
-    if promise is PromiseName.PLAIN:
-        return Scfe(fitted, cost=cost, schema=schema).explain(asking, progress=progress)
-    margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
-    options: dict[str, Any] = {"cost": cost, "schema": schema, "solver": solver, "effort": effort, "seed": seed}
-    explainer = Rocerf(fitted, k, promise=promise, delta=margin, **options)
-    return explainer.explain(asking, progress=progress)
-
-
-def _print_summary(recourses: Recourses, out: Path | None) -> None:
-    screen = console()
-    settings = recourses.settings
-    table = new_table(
-        f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
-    )
-    counts: dict[str, int] = {}
-    for status in recourses.statuses:
-        counts[status.code] = counts.get(status.code, 0) + 1
-    for code, count in counts.items():
-        table.add_row(code, str(count))
-    screen.print(table)
-    if recourses.answered.any():
-        screen.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
-        screen.print(f"Promise: {settings.sentence}.", soft_wrap=True)
-    if recourses.held_out is not None:
-        screen.print(f"Checked: {recourses.held_out}.", soft_wrap=True)
-    if out is None:
-        for place, recourse in enumerate(recourses[:5]):
-            said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason
-            screen.print(f"  person {recourses.names[place]}: {said}", soft_wrap=True, highlight=False, markup=False)
-        if len(recourses) > 5:
-            screen.print("  ... write all of them with --out answers.csv or --json")
-    else:
-        screen.print(f"Written: {out}", soft_wrap=True)
-
-
-def _number(text: str, option: str) -> float:
-    from rocerf.errors import OptionError
-
-    try:
-        return float(text)
-    except ValueError:
-        raise OptionError(f"Expected a number >= 0 or 'calibrate' for {option}, got {text!r}.") from None
 
 
 if __name__ == "__main__":

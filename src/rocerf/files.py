@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.deletion.adversary import Attacks
 from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError
 from rocerf.models.logistic import LogisticModel
+from rocerf.recourse.letter import Letter
 from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses
 
@@ -44,11 +47,26 @@ def read_table(path: Path) -> pd.DataFrame:
     raise FileFormatError(f"Expected a .csv, .csv.gz or .parquet file, got {path.name}; convert it first.")
 
 
-def read_training_set(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> TrainingSet:
-    """Training rows from a file: all columns but the label and the ids are features.
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Training rows as they stand in a file, any columns, indexed by their ids; labels and the favourable one."""
 
-    ``favourable`` is text, as typed on a command line; it is matched to the label it spells.
-    """
+    frame: pd.DataFrame
+    labels: NDArray[Any]
+    favourable: Any
+
+    def training_set(self) -> TrainingSet:
+        """The rows as numbers; columns of text are refused."""
+        return TrainingSet(self.frame, self.labels, favourable=self.favourable)
+
+
+def read_training_set(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> TrainingSet:
+    """Training rows from a file: all columns but the label and the ids are features, and numbers."""
+    return read_labelled_rows(path, label=label, favourable=favourable, id_column=id_column).training_set()
+
+
+def read_features(path: Path, *, label: str, id_column: str | None = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """The features of training rows in a file, indexed by their ids, and the labels."""
     frame = _with_ids(read_table(path), id_column, path)
     if label not in frame.columns:
         raise ColumnError(
@@ -56,14 +74,22 @@ def read_training_set(path: Path, *, label: str, favourable: str, id_column: str
         )
     if frame.empty:
         raise DataError(f"Expected training rows in {path.name}, got a header only; check the file.")
-    labels = frame[label]
+    return frame.drop(columns=label), frame[label]
+
+
+def read_labelled_rows(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> LabelledRows:
+    """Training rows from a file with their labels.
+
+    ``favourable`` is text, as typed on a command line; it is matched to the label it spells.
+    """
+    frame, labels = read_features(path, label=label, id_column=id_column)
     spelled = {_spelling(value): value for value in labels.dropna().unique().tolist()}
     if favourable not in spelled:
         raise LabelError(
             f"Expected the favourable label to be one of {_shown(spelled)} in column {label!r}, got {favourable!r}; "
             "name it with --favourable."
         )
-    return TrainingSet(frame.drop(columns=label), labels.to_numpy(), favourable=spelled[favourable])
+    return LabelledRows(frame, labels.to_numpy(), spelled[favourable])
 
 
 def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
@@ -145,6 +171,58 @@ def write_records(records: list[dict[str, Any]], path: Path) -> None:
         pd.DataFrame(records).to_csv(path, index=False)
     else:
         path.write_text(json.dumps(records, indent=1, default=str), encoding="utf-8")
+
+
+def read_mapping(path: Path, what: str) -> dict[Any, Any]:
+    """A YAML (or JSON) file that maps names to values, such as prices."""
+    import yaml
+
+    if not path.is_file():
+        raise FileFormatError(f"Expected a file with {what} at {path}, found none; check the path.")
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        said = " ".join(str(error).split())
+        raise FileFormatError(f"Expected {what} in YAML, got something else ({said}); correct {path.name}.") from error
+    if not isinstance(document, dict):
+        raise FileFormatError(
+            f"Expected {what} as lines 'name: value' in {path.name}, got {type(document).__name__}; correct the file."
+        )
+    return document
+
+
+def write_letters(letters: Iterable[Letter], folder: Path, kind: str) -> list[Path]:
+    """Each letter to a file of its own, named after the person; ``kind`` is text, html or json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for letter in letters:
+        name = re.sub(r"[^\w.-]+", "_", str(letter.person)).strip("._") or "person"
+        path, copies = folder / f"letter-{name}.{LETTERS[kind]}", 1
+        while path in written:  # names that differ only in signs
+            copies += 1
+            path = folder / f"letter-{name}-{copies}.{LETTERS[kind]}"
+        path.write_text(letter_as(letter, kind), "utf-8")
+        written.append(path)
+    return written
+
+
+#: Forms of letters, and how their files end.
+LETTERS = {"text": "txt", "html": "html", "json": "json"}
+
+
+def letter_as(letter: Letter, kind: str) -> str:
+    """A letter in one of its forms, ending in a new line."""
+    text = {"text": letter.to_text, "html": letter.to_html, "json": letter.to_json}[kind]()
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def spelled_as(names: Iterable[Any], typed: Iterable[str]) -> list[int]:
+    """Places of the people whose names are typed so."""
+    places = {_spelling(name): place for place, name in enumerate(names)}
+    unknown = [text for text in typed if text not in places]
+    if unknown:
+        raise IdError(f"Expected people of the answers, got {unknown[0]!r}; known: {_shown(places)}.")
+    return [places[text] for text in typed]
 
 
 def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.DataFrame:

@@ -152,7 +152,22 @@ def test_a_stopped_run_repeats_nothing(tmp_path: Path, counted: Counter[str]) ->
     again = reproduce(tiny(), tmp_path)
     assert (again.ran, again.kept) == (0, total)
     sessions = json.loads((tmp_path / "run.json").read_text("utf-8"))["sessions"]
-    assert [session["jobs_run"] for session in sessions] == [total - 7, 0]
+    assert [session["jobs_run"] for session in sessions] == [total - 7]  # a run that did nothing is no session
+
+
+def test_sessions_of_other_machines_are_kept(tmp_path: Path) -> None:
+    """Jobs copied from elsewhere: their session is put into run.json by hand and stays."""
+    reproduce(tiny(), tmp_path, only=["model"])
+    path = tmp_path / "run.json"
+    document = json.loads(path.read_text("utf-8"))
+    elsewhere = {"machine": "another one", "device": "cuda", "wall_seconds": 1000, "note": "entered by hand"}
+    path.write_text(json.dumps({"sessions": [elsewhere, *document["sessions"]]}), "utf-8")
+    reproduce(tiny(), tmp_path)
+    document = json.loads(path.read_text("utf-8"))
+    assert document["sessions"][0] == elsewhere
+    assert [session["device"] for session in document["sessions"]] == ["cuda", "cpu", "cpu"]
+    assert all("CPU cores" in session["machine"] for session in document["sessions"][1:])
+    assert document["wall_seconds"] == pytest.approx(sum(s["wall_seconds"] for s in document["sessions"]))
 
 
 def test_a_changed_setting_repeats_what_depends_on_it(tmp_path: Path, counted: Counter[str]) -> None:

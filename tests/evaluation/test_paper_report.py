@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import itertools
 import json
 import math
@@ -16,15 +17,14 @@ import pandas as pd
 import pytest
 
 from rocerf.errors import FileFormatError
+from rocerf.evaluation.paper_costs import REASONS, cost_sentence, cost_summary, exchange_sentence, reasons_of
 from rocerf.evaluation.paper_figures import binomial_interval, draw_worst_case, look, worst_case_points
+from rocerf.evaluation.paper_findings import FINDINGS, check_sentences
 from rocerf.evaluation.paper_report import write_report
-from rocerf.evaluation.paper_tables import pareto_table, read_results, validity_curves_of, verdict, write_tables
-from rocerf.evaluation.paper_values import ACCURACY, BASELINES, COSTS, DATASETS, METHODS, MODELS, OURS, SETTINGS
+from rocerf.evaluation.paper_tables import Curve, pareto_table, read_results, validity_curves_of, verdict, write_tables
+from rocerf.evaluation.paper_values import ACCURACY, BASELINES, COSTS, DATASETS, METHODS, MODELS, OURS, SETTINGS, WIDTHS
 from rocerf.evaluation.paper_words import (
-    FINDINGS,
-    REASONS,
     accuracy_sentence,
-    cost_sentence,
     pareto_sentences,
     percent,
     theorem_sentences,
@@ -36,7 +36,7 @@ from rocerf.evaluation.settings import METHODS as RUN
 ALPHAS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
 VALIDITY = {"scfe": 0.5, "cchvae": 0.93, "roar": 0.97, "rocerf": 0.999, "first_order": 0.9, "retrained": 1.0}
 FIGURES = ("validity_lr.svg", "validity_nn.svg", "sensitivity.svg", "worst_case.svg", "theorem.svg")
-TABLES = ("accuracy", "cost_l2_lr", "cost_l2_nn", "cost_l1_lr", "cost_l1_nn", "pareto")
+TABLES = ("accuracy", "cost_l2_lr", "cost_l2_nn", "cost_l1_lr", "cost_l1_nn", "pareto", "validity")
 OKABE_ITO = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
 #: Elements of HTML and SVG that are never closed in what we write.
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -247,7 +247,7 @@ def cost_row(ours: float, error: float, **changes: Any) -> dict[str, Any]:
     paper = COSTS["l2"]["lr"]["scfe"]["compas"]  # 0.78 ± 0.02
     row = {"dataset": "compas", "method": "scfe", "paper": paper.mean, "paper_se": paper.standard_error}
     for setting in SETTINGS:
-        row |= {setting: ours, f"{setting}_se": error, f"{setting}_people": 40}
+        row |= {setting: ours, f"{setting}_se": error, f"{setting}_people": 40, f"{setting}_answered": 40}
         row[f"{setting}_verdict"] = verdict(ours, error, paper.mean, paper.standard_error)
     return row | changes
 
@@ -268,7 +268,8 @@ def test_sentences_say_within_above_and_below() -> None:
     below = cost_sentence(cost_row(0.5, 0.001), "lr", "l1")
     assert "0.500 ± 0.001, 0.28 (35.9%) below" in below
     assert "what bears on it: d, h" in below
-    assert "no reason for it was measured" in cost_sentence(cost_row(0.5, 0.01, method="roar"), "lr", "l2")
+    some = cost_row(0.5, 0.01, method="roar", published_answered=30)
+    assert "as published 0.50 ± 0.01 (30 of 40 people answered), 0.28" in cost_sentence(some, "lr", "l2")
 
 
 def test_sentences_name_reasons_only_where_they_bear() -> None:
@@ -278,10 +279,13 @@ def test_sentences_name_reasons_only_where_they_bear() -> None:
         return found.group(1) if found else ""
 
     assert notes("lr", method="rocerf") == "b"
-    assert notes("lr", method="rocerf", ours=1.5) == ""
+    assert "no reason for it was found" in cost_sentence(cost_row(1.5, 0.01, method="rocerf"), "lr", "l2")
     assert notes("lr", method="rocerf", dataset="adult", ours=1.5) == "c"
     assert notes("lr", method="cchvae", dataset="german") == "a, e"
     assert notes("nn", method="rocerf") == "f, g"
+    assert notes("nn", method="scfe", dataset="german") == "a, d, f, k, l"
+    assert notes("lr", method="roar") == "i"
+    assert notes("lr", method="roar", published_answered=39) == "i, j"
     assert all(len(text) > 20 for text in REASONS.values())
 
 
@@ -290,7 +294,9 @@ def test_sentences_for_nobody_one_person_and_methods_the_paper_lacks() -> None:
     sentence = cost_sentence(nobody, "lr", "l2")
     assert "as published nobody is denied, so that nothing compares with the paper's 0.78 ± 0.02" in sentence
     assert "Corrected: none of 40 people was answered" in sentence
-    assert "what bears on it: a, f." in cost_sentence(nobody | {"dataset": "german", "method": "rocerf"}, "nn", "l1")
+    assert "what bears on it: a, f, k, l." in cost_sentence(
+        nobody | {"dataset": "german", "method": "rocerf"}, "nn", "l1"
+    )
     assert "one person has no spread" in cost_sentence(cost_row(0.9, math.nan), "lr", "l2")
     ours = cost_row(0.9, 0.01, method="retrained", paper=math.nan, paper_se=math.nan)
     assert cost_sentence(ours, "lr", "l2") == (
@@ -312,6 +318,80 @@ def test_accuracy_and_validity_sentences(run: Path) -> None:
     curve = next(c for c in validity_curves_of(results) if (c.model, c.method) == ("lr", "scfe"))
     high = type(curve)("published", "german", "lr", "rocerf", [0.0, 0.01], [1.0, 0.9], [0.0, 0.0], 3)
     assert "does not agree" in validity_sentences([high])[0]
+    far = type(curve)("published", "german", "lr", "scfe", [0.0, 0.01], [1.0, 0.8], [0.0, 0.0], 3)
+    near = type(curve)("corrected", "german", "lr", "scfe", [0.0, 0.01, 0.02], [1.0, 0.5, 0.4], [0.0] * 3, 3)
+    (sentence,) = validity_sentences([far, near], results.methods)
+    assert "it costs 1.20 times what the nearest point costs" in sentence
+    assert f"in the corrected setting: {percent(0.4)} to {percent(0.5)}." in sentence
+    assert "costs" not in validity_sentences([far, near])[0]
+
+
+def test_what_the_paper_says_of_networks_is_judged_part_by_part() -> None:
+    def said(dataset: str, **means: float) -> str:
+        curves = [Curve("published", dataset, "nn", m, [0.0, 0.05], [1.0, v], [0.0, 0.0], 3) for m, v in means.items()]
+        return validity_sentences(curves)[0]
+
+    assert "ROCERF best: yes." in said("compas", scfe=0.5, cchvae=0.8, roar=0.9, rocerf=0.95)
+    assert "ROCERF best: no." in said("compas", scfe=0.5, cchvae=0.99, roar=0.9, rocerf=0.95)
+    adult = said("adult", scfe=0.5, cchvae=0.7, roar=0.8, rocerf=0.9)
+    assert "SCFE and C-CHVAE worse: yes; ROCERF and ROAR within 5 points: no." in adult
+    german = said("german", scfe=1.0, cchvae=1.0, roar=1.0, rocerf=0.9)
+    assert "all at 100 % where most rows go: no; C-CHVAE best: no." in german
+    assert "As in the paper?" not in said("compas", scfe=0.5)
+
+
+def test_reasons_carry_what_the_checks_measured(run: Path, tmp_path: Path) -> None:
+    plain = reasons_of(read_results(run))
+    assert set(plain) == set(REASONS)
+    assert "after 100 it denies 0 to 4" in plain["k"].lower()
+    build(tmp_path)
+    columns = ("check", "dataset", "model", "value", "people", "answered", "denied", "l2", "l2_se", "share")
+    rows = [
+        ("cchvae_seed", "adult", "lr", 0, 200, 200, "", 10.0, 0.1, ""),
+        ("cchvae_seed", "adult", "lr", 1, 200, 200, "", 3.0, 0.1, ""),
+        ("scfe_steps", "adult", "lr", 1000, 200, 200, "", 1.1, 0.1, 1.17),
+        ("roar_chosen", "adult", "lr", 1.3, 7296, "", "", "", "", ""),
+        ("roar_lambda", "adult", "lr", 1.3, 200, 199, "", 1.25, 0.1, ""),
+        ("roar_box", "adult", "lr", 0.1, 7296, 7285, "", "", "", 0.001),
+        ("roar_stand_in", "adult", "nn", 0.1, 200, 200, "", 0.94, 0.1, 0.37),
+        ("german_100_epochs", "german", "nn", 0, 200, "", 0, "", "", ""),
+        ("german_100_epochs", "german", "nn", 1, 200, "", 4, "", "", ""),
+    ]
+    write(tmp_path, "checks", [dict(zip(columns, row, strict=True)) for row in rows])
+    results = read_results(tmp_path)
+    said = reasons_of(results)
+    assert "Adult 3.00 to 10.00 (the paper's 3.79 is within)" in said["e"]
+    assert "Adult 1.17 (the paper: 1.20)" in said["d"]
+    assert "Adult, 1.3 chosen, 1.3: 1.25 (199 of 200 answered); paper 1.07" in said["i"]
+    assert f"Adult {percent(0.37, 0)}, 0.94 (200 people)" in said["j"]
+    assert "After 100 epochs it denies 0 and 4 of 200 people (seeds 0 and 1)" in said["k"]
+    assert f"accepted by all models in the box are {percent(0.001)} on Adult" in check_sentences(results)[0]
+    assert "checks" not in " ".join(results.missing())
+
+
+def test_the_papers_network_columns_are_compared_both_ways() -> None:
+    """Under Adult the paper prints L1 costs that 13 columns cannot have; all its other ratios are possible."""
+    for model, (dataset, width) in itertools.product(MODELS, WIDTHS.items()):
+        ratios = [COSTS["l1"][model][m][dataset].mean / COSTS["l2"][model][m][dataset].mean for m in COSTS["l2"][model]]
+        possible = [ratio <= math.sqrt(width) for ratio in ratios]
+        assert possible == [(model, dataset) != ("nn", "adult")] * 4
+    assert "3.61 times. The paper's network costs under Adult have ratios of 4.8 to 7.0" in exchange_sentence()
+    printed = COSTS["l2"]["nn"]["cchvae"]
+    row = cost_row(printed["adult"].mean, 0.3, dataset="german", method="cchvae", published_verdict="higher")
+    row |= {"paper": printed["german"].mean, "paper_se": printed["german"].standard_error}
+    assert "Against the 8.83 ± 0.31 printed under Adult it is within the spread." in cost_sentence(row, "nn", "l2")
+    assert "Against" not in cost_sentence(row, "lr", "l2")
+    table = pd.DataFrame([row])
+    assert "0 of 1 costs are within the paper's spread" in cost_summary(table, "nn")
+    assert cost_summary(table, "nn").endswith("exchanged (note l) 1 of 1 are within it.")
+    assert "exchanged" not in cost_summary(table)
+
+
+def test_a_packed_table_is_read_too(run: Path, tmp_path: Path) -> None:
+    build(tmp_path)
+    (tmp_path / "results.csv.gz").write_bytes(gzip.compress((tmp_path / "results.csv").read_bytes()))
+    (tmp_path / "results.csv").unlink()
+    assert read_results(tmp_path).results.equals(read_results(run).results)
 
 
 def test_percent_never_hides_a_failure() -> None:
@@ -466,6 +546,17 @@ def test_the_page_says_everything(run: Path) -> None:
     assert said.count(" as published ") > 40
     for word in ("proven", "guarantee", "proves"):
         assert word not in said.lower()
+
+
+def test_sittings_on_several_machines_are_listed(tmp_path: Path) -> None:
+    build(tmp_path, ("german",))
+    record = json.loads((tmp_path / "run.json").read_text("utf-8"))
+    gpu = {"machine": "a <large> one", "device": "cuda", "workers": 10, "wall_seconds": 810, "note": "entered by hand"}
+    record["sessions"] = [gpu, {"wall_seconds": 60.0, "workers": 1, "device": "cpu", "jobs_run": 3}]
+    (tmp_path / "run.json").write_text(json.dumps(record), "utf-8")
+    said = "".join(Page(write_report(tmp_path).read_text("utf-8")).said)
+    assert "a <large> onecuda1014 min–entered by hand" in said
+    assert "not recordedcpu160 s3" in said
 
 
 def test_a_missing_data_set_is_named_and_left_out(without_compas: Path) -> None:

@@ -18,7 +18,7 @@ from rocerf.models import local_linear
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import LinearModel
 from rocerf.promises import FirstOrder, LocalLinear
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.cost import Norm, NormCost
 from rocerf.recourse.cutting_plane import solve_by_cuts
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
@@ -202,7 +202,7 @@ def test_a_stand_in_has_no_training_of_its_own() -> None:
 
 def alone(model: NeuralModel, person: np.ndarray, norm: str = "l2") -> Master:
     return Master(
-        person[None], Cost.named(norm, np.asarray(model.train.spread)), FeasibleSet.around(person[None], None)
+        person[None], NormCost(Norm(norm), np.asarray(model.train.spread)), FeasibleSet.around(person[None], None)
     )
 
 
@@ -336,6 +336,6 @@ def test_a_class_that_can_vanish_makes_it_impossible() -> None:
 
 def test_nobody_asking() -> None:
     model = straight()
-    nobody = Master(np.empty((0, 3)), Cost.named("l2", np.ones(3)), FeasibleSet(np.empty((0, 3)), np.empty((0, 3))))
+    nobody = Master(np.empty((0, 3)), NormCost(Norm("l2"), np.ones(3)), FeasibleSet.around(np.empty((0, 3)), None))
     assert len(Solver("cutting_plane", model.train)(LocalLinear(model, 2), nobody, 0.0).points) == 0
     assert isinstance(LocalLinear(model, 2).for_person(model.train.X[0]), FirstOrder)

@@ -140,9 +140,10 @@ def test_many_threads_share_one_pool() -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(explainer.explain, np.array_split(people, 4)))
     found = explainer.promise.pool
-    assert len(found.thetas) == len(found.deleted_rows)
-    for theta, rows in zip(found.thetas[1:6], found.deleted_rows[1:6], strict=True):
-        np.testing.assert_allclose(model.without(model.train.ids[rows]).theta, theta, atol=1e-8)
+    assert len(found.models) == len(found.deleted_rows)
+    for slope, rows in zip(found.models.slopes[1:6], found.deleted_rows[1:6], strict=True):
+        later = model.without(model.train.ids[rows])
+        np.testing.assert_allclose(later.halfspaces(later.theta)[0], slope, atol=1e-8)
 
 
 def test_a_promise_about_another_model_is_refused() -> None:

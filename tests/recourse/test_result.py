@@ -167,13 +167,19 @@ def test_the_settings_say_how_it_was_made(recourses: Recourses, model: LogisticM
     assert "at most 1 training row;" in one
 
 
-def test_relaxed_categories_are_named() -> None:
+def test_questions_are_answered_by_0_or_1() -> None:
     train = random_training_set(32)
     X = np.column_stack([train.X, train.X[:, 0] > 0, train.X[:, 1] > 0]).astype(float)
     made = LogisticModel.fit(TrainingSet(X, train.y.astype(int)))
     schema = FeatureSchema.from_frame(X, immutable=["x4"])
-    assert first_order(made, 2, schema=schema).settings().relaxed == ("x3",)
-    assert first_order(made, 2).settings().relaxed == ()
+    refused = X[made.predict(X) == 0][:10]
+    found = first_order(made, 2, schema=schema).explain(refused)
+    points = found.matrix[found.answered]
+    assert np.isin(points[:, 3], (0.0, 1.0)).all()
+    assert (points[:, 4] == refused[found.answered, 4]).all()
+    free = first_order(made, 2).explain(refused)
+    assert not np.isin(free.matrix[:, 3], (0.0, 1.0)).all()
+    assert (free.costs <= found.costs + 1e-9)[found.answered].all()
 
 
 def test_to_frame_has_one_row_a_person(recourses: Recourses) -> None:
@@ -198,7 +204,7 @@ def test_to_frame_of_an_array(model: LogisticModel, people: pd.DataFrame) -> Non
 def assert_same(found: Recourses, expected: Recourses) -> None:
     for name in ("people", "matrix", "costs", "margins"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    for name in ("statuses", "reasons", "columns", "labels", "units", "settings"):
+    for name in ("statuses", "reasons", "columns", "schema", "settings"):
         assert getattr(found, name) == getattr(expected, name), name
     assert type(found.points) is type(expected.points)
     assert (found.index is None) == (expected.index is None)
@@ -237,7 +243,7 @@ def test_json_both_ways(
 def test_json_is_standard_and_one_line_a_person(recourses: Recourses) -> None:
     text = recourses.to_json()
     document = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    assert document["format"] == "rocerf-recourses/1"
+    assert document["format"] == "rocerf-recourses/2"
     assert len(document["people"]) == 8
     assert document["people"][7]["person"] == [None, 1.0, 2.0]
     assert document["people"][7]["point"] == [None, None, None]
@@ -269,12 +275,12 @@ GARBAGE: list[Any] = [
     pytest.param(lambda r: "/", id="a folder"),
     pytest.param(lambda r: None, id="nothing"),
     pytest.param(lambda r: r.to_json()[:-20], id="cut off"),
-    pytest.param(lambda r: r.to_json().replace("recourses/1", "recourses/2"), id="other format"),
-    pytest.param(lambda r: '{"format": "rocerf-recourses/1"}', id="format only"),
+    pytest.param(lambda r: r.to_json().replace("recourses/2", "recourses/1"), id="other format"),
+    pytest.param(lambda r: '{"format": "rocerf-recourses/2"}', id="format only"),
     pytest.param(lambda r: edited(r, settings=None), id="no settings"),
     pytest.param(lambda r: r.to_json().replace('"k": 3', '"q": 3'), id="other settings"),
     pytest.param(lambda r: edited(r, people=[3]), id="people are numbers"),
-    pytest.param(lambda r: edited(r, columns=["income", "debt"]), id="a column less"),
+    pytest.param(lambda r: edited(r, schema=FeatureSchema.free(["income", "debt"]).to_dict()), id="a column less"),
     pytest.param(lambda r: edited(r, index=["a"]), id="short index"),
     pytest.param(lambda r: person_edited(r, status="maybe"), id="unknown status"),
     pytest.param(lambda r: person_edited(r, point=[1.0]), id="short point"),

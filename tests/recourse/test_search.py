@@ -17,7 +17,7 @@ from rocerf import EstimatorModel, LogisticModel, TrainingSet
 from rocerf.promises import Plain
 from rocerf.promises.promise import Reading
 from rocerf.recourse import search
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.cost import Norm, NormCost
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 from rocerf.recourse.search import solve_by_search
@@ -36,20 +36,20 @@ class Values:
 
 
 def box(X0: np.ndarray) -> FeasibleSet:
-    return FeasibleSet(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf))
+    return FeasibleSet(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
 
 
 def solve(score: Any, X0: np.ndarray, train: TrainingSet, norm: str = "l2", **options: Any) -> Solution:
     allowed = options.pop("allowed", None) or box(X0)
     options = {"lower": train.X.min(axis=0), "upper": train.X.max(axis=0), "anchors": train.X} | options
-    master = Master(X0, Cost.named(norm, np.asarray(train.spread)), allowed)
+    master = Master(X0, NormCost(Norm(norm), np.asarray(train.spread)), allowed)
     promise = score if hasattr(score, "read") else Values(score)
     return solve_by_search(promise, master, options.pop("delta", 0.0), **options)
 
 
 def costs(solution: Solution, X0: np.ndarray, train: TrainingSet, norm: str) -> np.ndarray:
     assert all(outcome is Outcome.FOUND for outcome in solution.outcomes)
-    return Cost.named(norm, np.asarray(train.spread)).of(solution.points - X0)
+    return NormCost(Norm(norm), np.asarray(train.spread)).of(solution.points, X0)
 
 
 # --- linear models: the projection --------------------------------------------------------------------
@@ -62,12 +62,13 @@ def excess_over_projection(d: int, norm: str) -> np.ndarray:
         model = LogisticModel.fit(random_training_set(seed, n=150, d=d), C=1.0)
         train, X0 = model.train, refused_people(model, seed, 8)
         slopes, constants = Plain(model).known_cuts()
-        inside = FeasibleSet(np.minimum(train.X.min(0), X0), np.maximum(train.X.max(0), X0))
-        cost = Cost.named(norm, np.asarray(train.spread))
+        inside = FeasibleSet(np.minimum(train.X.min(0), X0), np.maximum(train.X.max(0), X0), X0)
+        cost = NormCost(Norm(norm), np.asarray(train.spread))
         cuts = np.broadcast_to(slopes, (8, 1, d)), np.broadcast_to(constants, (8, 1))
-        exact, found, _ = Master(X0, cost, inside).cheapest(np.arange(8), *cuts, GUARD)
+        best = Master(X0, cost, inside).cheapest(np.arange(8), *cuts, GUARD)
+        exact, found = best.points, best.found
         solution = solve(model.score, X0[found], train, norm)
-        ratios.append(costs(solution, X0[found], train, norm) / cost.of(exact - X0)[found] - 1)
+        ratios.append(costs(solution, X0[found], train, norm) / cost.of(exact, X0)[found] - 1)
     return np.concatenate(ratios)
 
 
@@ -113,13 +114,13 @@ def cheapest_cell(model: EstimatorModel, X0: np.ndarray, norm: str) -> np.ndarra
     low = np.stack([walls[j][places[:, j]] for j in range(d)], 1)
     high = np.stack([walls[j][places[:, j] + 1] for j in range(d)], 1)
     good = model.score((low + high) / 2) >= GUARD
-    low, high, cost = low[good], high[good], Cost.named(norm, np.asarray(train.spread))
+    low, high, cost = low[good], high[good], NormCost(Norm(norm), np.asarray(train.spread))
     best = []
     for x0 in X0:
         inner, outer = np.minimum(train.X.min(0), x0), np.maximum(train.X.max(0), x0)
         reachable = ((low <= outer) & (high >= inner)).all(axis=1)
         nearest = np.clip(x0, np.maximum(low[reachable], inner), np.minimum(high[reachable], outer))
-        best.append(cost.of(nearest - x0).min())
+        best.append(cost.of(nearest, x0).min())
     return np.array(best)
 
 
@@ -145,8 +146,8 @@ def test_a_fine_grid_finds_nothing_much_cheaper() -> None:
     axes = [np.linspace(model.train.X[:, j].min(), model.train.X[:, j].max(), 400) for j in range(2)]
     grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
     grid = grid[model.score(grid) >= GUARD]
-    cost = Cost.named("l2", np.asarray(model.train.spread))
-    best = np.array([cost.of(grid - x0).min() for x0 in X0])
+    cost = NormCost(Norm("l2"), np.asarray(model.train.spread))
+    best = np.array([cost.of(grid, x0).min() for x0 in X0])
     found = costs(solve(model.score, X0, model.train), X0, model.train, "l2")
     assert (found <= 1.03 * best).all()
     assert (found <= best).mean() > 0.7
@@ -192,7 +193,7 @@ def test_rules_are_kept_and_the_promise_holds(seed: int, d: int, norm: str, kind
     upper[rule == 2], lower[rule == 2] = np.inf, X0[rule == 2] + 0.1 * width[0][rule == 2]  # must rise
     lower[rule == 3] = -np.inf
     lower[rule == 4], upper[rule == 4] = -np.inf, np.inf
-    solution = solve(score, X0, train, norm, allowed=FeasibleSet(lower, upper), delta=delta, budget=600)
+    solution = solve(score, X0, train, norm, allowed=FeasibleSet(lower, upper, X0), delta=delta, budget=600)
     found = np.array([outcome is Outcome.FOUND for outcome in solution.outcomes])
     assert all(outcome in (Outcome.FOUND, Outcome.GAVE_UP) for outcome in solution.outcomes)
     assert (solution.rounds <= 600).all()
@@ -214,10 +215,10 @@ def test_rules_are_kept_and_the_promise_holds(seed: int, d: int, norm: str, kind
 
 def test_nobody_is_told_that_nothing_exists() -> None:
     model, X0 = tree_problem("forest", 2, 0)
-    tight = FeasibleSet(X0 - 1e-9, X0 + 1e-9)
+    tight = FeasibleSet(X0 - 1e-9, X0 + 1e-9, X0)
     solution = solve(model.score, X0, model.train, allowed=tight)
     assert all(outcome is Outcome.GAVE_UP for outcome in solution.outcomes)
-    contradiction = FeasibleSet(X0 + np.array([1.0, -1.0]), X0)
+    contradiction = FeasibleSet(X0 + np.array([1.0, -1.0]), X0, X0)
     solution = solve(model.score, X0, model.train, allowed=contradiction)
     assert all(outcome is Outcome.GAVE_UP for outcome in solution.outcomes)
     assert (solution.rounds == 0).all()

@@ -32,6 +32,7 @@ from rocerf.baselines.roar_descent import Descent, find_by_descent
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.models.design import Design
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.models.options import checked_seed, positive
@@ -113,7 +114,7 @@ class ParameterBox:
         """The standardised columns of a linear model, and whether its intercept is a parameter."""
         space, intercept = Standard.of(self.model.train), True
         design = getattr(self.model, "design", None)
-        if design is not None and not design.intercept:  # a shift of the mean would need an intercept
+        if isinstance(design, Design) and not design.intercept:  # a shift of the mean would need an intercept
             space, intercept = Standard(design.centre, space.spread), False
         return space, intercept
 

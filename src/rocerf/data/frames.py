@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_frame
+from rocerf.data.columns import is_frame, people_matrix
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import ColumnError
@@ -56,6 +56,10 @@ class Frames:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of schema space."""
         return self.schema.columns
+
+    def are_of(self, X: Any) -> bool:
+        """Whether X is a DataFrame with the user's own columns."""
+        return is_frame(X) and set(self.schema.names) <= set(map(str, X.columns))
 
     def encode(self, frame: pd.DataFrame) -> tuple[Array, NDArray[Any], list[str]]:
         """Points (P, d), the frame's index, and for each row what makes it no value of the schema, or "".
@@ -180,6 +184,14 @@ class Frames:
         """The inverse of :meth:`to_dict`."""
         schema = FeatureSchema.from_dict(document["schema"])
         return cls(schema, document["dtypes"], document["fills"], tuple(document.get("nones", ())))
+
+
+def people_in_schema_space(X: Any, frames: Frames) -> Array:
+    """People (P, d) as points, from the user's own columns, or given in those of schema space."""
+    if is_frame(X) and (frames.are_of(X) or not set(frames.columns) <= set(map(str, X.columns))):
+        return frames.encode(X)[0]
+    matrix, _ = people_matrix(X, frames.columns, named=True)
+    return matrix
 
 
 def _has_none(column: pd.Series[Any]) -> bool:

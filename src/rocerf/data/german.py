@@ -7,6 +7,7 @@ UCI code (``A14``) each stands for and puts UCI's description into words.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -189,6 +190,29 @@ _GROUPS: tuple[tuple[str, int, str, tuple[tuple[int, str, str], ...]], ...] = (
 _FIXED_GROUPS = frozenset({"credit-history", "personal-status-sex"})
 
 
+def raw_table() -> pd.DataFrame:
+    """All 1000 applicants in UCI's order and its 20 attributes, categories in words, and the label (1 good, 0 bad).
+
+    >>> raw_table().iloc[0][["purpose", "housing", "foreign-worker"]].tolist()
+    ['radio or television', 'owned', 'yes']
+    """
+    import pandas as pd
+
+    rows = [line.split() for line in embedded_bytes("german.data.gz").decode("ascii").splitlines()]
+    attributes = list(zip(*rows, strict=True))
+    columns: dict[int, tuple[str, list[int] | list[str]]] = {}
+    for position, feature in _NUMERIC:
+        if feature.name == "foreign-worker":
+            columns[position] = feature.name, ["yes" if code == "A201" else "no" for code in attributes[position]]
+        else:
+            columns[position] = feature.name, [int(value) for value in attributes[position]]
+    for group, position, _, categories in _GROUPS:
+        words = {code: said for _, code, said in categories}
+        columns[position] = group, [words[code] for code in attributes[position]]
+    table = dict(columns[position] for position in sorted(columns))
+    return pd.DataFrame(table).assign(**{LABEL: [int(code == "1") for code in attributes[-1]]})
+
+
 def uci_table() -> pd.DataFrame:
     """All 1000 applicants in UCI's order: the 60 columns and the true label (1 good, 0 bad).
 
@@ -251,3 +275,29 @@ def german_schema(train: TrainingSet) -> FeatureSchema:
             for number, _, category in categories
         ]
     return bounded_schema(features, train)
+
+
+def raw_schema(train: pd.DataFrame) -> FeatureSchema:
+    """Words, units, rules and bounds of the 20 attributes as UCI has them; categories in the order of the codes.
+
+    >>> raw_schema(raw_table().drop(columns=LABEL))["age"].direction.value
+    'fixed'
+    """
+    numbers = {feature.name: feature for _, feature in _NUMERIC}
+    groups = {group: (words, categories) for group, _, words, categories in _GROUPS}
+    features = []
+    for name in train.columns:
+        if name in groups:
+            words, categories = groups[name]
+            direction = Direction.FIXED if name in _FIXED_GROUPS else Direction.ANY
+            values = tuple(said for _, _, said in categories)
+            features.append(Feature(name, Kind.CATEGORICAL, label=words, categories=values, direction=direction))
+        elif name == "foreign-worker":
+            values = ("yes", "no")
+            features.append(
+                Feature(name, Kind.CATEGORICAL, "foreign worker", categories=values, direction=Direction.FIXED)
+            )
+        else:
+            low, high = float(train[name].min()), float(train[name].max())
+            features.append(replace(numbers[name], lower=low, upper=high))
+    return FeatureSchema(tuple(features))

@@ -34,7 +34,7 @@ class Attribute:
     """What a person thinks of as one thing: its places in schema space, and its values if it is a category.
 
     ``words`` are the categories as people read them. ``complete`` says whether exactly one of the columns is 1; else
-    none may be (a left-out reference category).
+    none may be (a left-out reference category), but for people at one of the places ``tied``.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Attribute:
     categories: tuple[Any, ...] | None = None
     words: tuple[str, ...] = ()
     complete: bool = True
+    tied: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class FeatureSchema:
         Linear relations that must hold, such as "months_employed <= 12 * age"; a category is the column
         ``feature=category``, in backticks.
     group_changes : mapping from group to allowed changes
-        For one-hot groups of 0/1 columns: from column to columns, as a feature's ``changes``.
+        For one-hot groups of 0/1 columns: from column to columns, as a feature's ``changes``. In an open group None
+        among the columns stands for the reference category.
     open_groups : sequence of str
         Groups in which every column may be 0, because their reference category was left out.
 
@@ -90,10 +92,7 @@ class FeatureSchema:
                 f"Expected names of one-hot groups ({', '.join(sorted(groups)) or 'there are none'}), got "
                 f"{unknown[0]!r}; a categorical feature has its own changes."
             )
-        changes = {
-            name: checked_changes(given, tuple(f.name for f in self.features if f.group == name), name)
-            for name, given in self.group_changes.items()
-        }
+        changes = {name: self._checked_changes(name, given) for name, given in self.group_changes.items()}
         object.__setattr__(self, "group_changes", changes)
         for feature in self.features:
             if feature.fixed_if is not None and Condition.parsed(feature.fixed_if).column not in self.names:
@@ -101,6 +100,16 @@ class FeatureSchema:
                     f"Expected a feature of the schema in the condition {feature.fixed_if!r} of {feature.name!r}; "
                     f"known: {', '.join(self.names[:20])}."
                 )
+
+    def _checked_changes(self, group: str, given: Any) -> dict[Any, tuple[Any, ...]]:
+        columns = tuple(feature.name for feature in self.features if feature.group == group)
+        changes = checked_changes(given, (*columns, None) if group in self.open_groups else columns, group)
+        if None in changes:
+            raise SchemaError(
+                f"Expected changes of {group!r} from columns, got some from its reference category; people there may "
+                "go anywhere, so leave it out or make it a column."
+            )
+        return changes
 
     @classmethod
     def free(cls, columns: Iterable[str]) -> FeatureSchema:
@@ -220,6 +229,7 @@ class FeatureSchema:
             tuple(feature.name for _, feature in members),
             tuple(part[2] if told else feature.display for part, (_, feature) in zip(parts, members, strict=True)),
             group not in self.open_groups,
+            tuple(place for place, f in members if None not in self.group_changes.get(group, {}).get(f.name, (None,))),
         )
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -210,8 +210,7 @@ class TrainingSet:
         p = self._parts
         if X.shape != p.X.shape or not np.isfinite(X).all():
             raise DataError(f"Expected finite values of shape {p.X.shape}, got {X.shape} or missing ones; fill them.")
-        values = _frozen(np.array(X, dtype=np.float64, order="C"))
-        return TrainingSet._of(_Parts(values, p.y, p.ids, p.weights, p.columns, p.favourable, p.unfavourable, p.from_frame))
+        return TrainingSet._of(replace(p, X=_frozen(np.array(X, dtype=np.float64, order="C"))))
 
     def frame(self) -> pd.DataFrame:
         """The feature values as a DataFrame whose index is the row ids."""

@@ -22,6 +22,7 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.refit_search import search_by_refits
+from rocerf.deletion.refitted import joined, truly_refitted
 from rocerf.deletion.searches import search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import DataError, OptionError
@@ -56,11 +57,15 @@ class Attacks:
     """The worst deletions found for P points: arrays over points, and a sequence of :class:`Attack`.
 
     ``scores`` (P,), ``thetas`` (P, p), ``retrainings`` (P,): models retrained to convergence for each point;
-    ``deleted_rows`` are row numbers in the training set, ``ids`` its ids.
+    ``deleted_rows`` are row numbers in the training set, ``ids`` its ids. Linear models are also given in schema
+    space, ``slopes`` (P, d) and ``constants`` (P,): the one for point j scores ``slopes[j]'x + constants[j]``. Where
+    the preprocessing of a pipeline was fitted again, that is all there is: ``thetas``, of another design, are NaN.
     """
 
     scores: Array
     thetas: Array = field(repr=False)
+    slopes: Array = field(repr=False)
+    constants: Array = field(repr=False)
     deleted_rows: tuple[NDArray[np.intp], ...] = field(repr=False)
     ids: NDArray[Any] = field(repr=False)
     found_by: tuple[str, ...]
@@ -127,7 +132,7 @@ class Adversary:
     def models(self) -> ManyModels:
         """The batched objective of a logistic model, made at first use."""
         assert isinstance(self.model, LogisticModel)
-        return ManyModels.of(self.model)
+        return ManyModels.of(self.model.frozen)
 
     @cached_property
     def groups(self) -> RareGroups | None:
@@ -172,7 +177,29 @@ class Adversary:
         label = self.model.removable_class(self.k)
         if label is not None:
             return self._vanished(label, len(X))
-        findings = self._search_in_blocks(self.model, X, stop_below, known, progress)
+        found = self._searched(X, stop_below, known, progress)
+        if self.model.preprocessing != "refitted" or not len(X):
+            return found
+        attacks = truly_refitted(self.model, found, X, self.k)
+        # Searches that stopped because of a model with frozen preprocessing go on where the refitted one is harmless.
+        floor = np.full(len(X), -np.inf) if stop_below is None else stop_below
+        places = np.flatnonzero((found.scores < floor) & (attacks.scores >= floor))
+        if not len(places):
+            return attacks
+        own = None if known is None else [known[place] for place in places]
+        again = truly_refitted(self.model, self._searched(X[places], None, own, None), X[places], self.k)
+        return joined(attacks, places, again)
+
+    def _searched(
+        self,
+        X: Array,
+        stop_below: Array | None,
+        known: list[NDArray[np.intp]] | None,
+        progress: Progress | None,
+    ) -> Attacks:
+        """What the searches find for a logistic model, the preprocessing of a pipeline frozen."""
+        assert isinstance(self.model, LogisticModel)
+        findings = self._search_in_blocks(self.model.frozen, X, stop_below, known, progress)
         return self._collected(findings, offset=self.model.offset)
 
     def _search_in_blocks(
@@ -214,9 +241,15 @@ class Adversary:
 
     def _collected(self, findings: list[Finding], offset: float) -> Attacks:
         scores = np.concatenate([f.scores for f in findings]) if findings else np.empty(0)
+        thetas = np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, 0))
+        slopes, constants = np.empty((len(scores), 0)), np.full(len(scores), np.nan)
+        if findings and isinstance(self.model, LogisticModel):
+            slopes, constants = self.model.halfspaces(thetas)
         return Attacks(
             scores=scores - offset,
-            thetas=np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, 0)),
+            thetas=thetas,
+            slopes=slopes,
+            constants=constants,
             deleted_rows=tuple(rows for f in findings for rows in f.sets),
             ids=self.model.train.ids,
             found_by=tuple(name for f in findings for name in f.found_by),
@@ -230,6 +263,8 @@ class Adversary:
         return Attacks(
             scores=np.full(count, -np.inf),
             thetas=np.full((count, len(self.models.theta)), np.nan),
+            slopes=np.full((count, train.X.shape[1]), np.nan),
+            constants=np.full(count, -np.inf),
             deleted_rows=(gone,) * count,
             ids=train.ids,
             found_by=("a class vanishes",) * count,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,12 @@ MAX_STEPS = 12
 
 #: Products of column pairs are kept in memory up to this size; beyond, they are made chunk by chunk.
 PAIRS_BYTES = 2**28
+
+#: Products are kept as a sparse matrix if it takes at most this share of the room.
+SPARSE = 0.25
+
+#: Rows whose products are formed at a time.
+CHUNK = 4096
 
 #: Below this many rows leverages are computed anew at every model; above, those at the full model serve.
 EXACT_LEVERAGE_ROWS = 4096
@@ -107,14 +114,40 @@ class ManyModels:
         self.hessian = model.curvature().hessian
 
     @cached_property
-    def _pairs(self) -> tuple[Rows, Rows, Array | None]:
+    def _pairs(self) -> tuple[Rows, Rows, Any]:
         """Pairs of columns (j, l), and their products for all rows (n, p(p+1)/2) where memory allows.
 
-        With them every Hessian is one row of a matrix product.
+        With them every Hessian is one row of a matrix product. One-hot columns are mostly zeros, and so are their
+        products: those are kept as a sparse matrix.
         """
         first, second = np.triu_indices(self.X.shape[1])
+        used = np.count_nonzero(self.X, axis=1)
+        entries = int((used * (used + 1) // 2).sum())
+        if entries * 12 <= min(PAIRS_BYTES, len(self.X) * len(first) * 8 * SPARSE):
+            return first, second, self._sparse_products()
         fits = len(self.X) * len(first) * 8 <= PAIRS_BYTES
         return first, second, self.X[:, first] * self.X[:, second] if fits else None
+
+    def _sparse_products(self) -> Any:
+        """The products that are not zero, as a sparse matrix (n, p(p+1)/2)."""
+        from scipy.sparse import csr_array, vstack
+
+        p = self.X.shape[1]
+        blocks = []
+        for start in range(0, len(self.X), CHUNK):
+            x = self.X[start : start + CHUNK]
+            rows, columns = np.nonzero(x)
+            counts = np.bincount(rows, minlength=len(x))
+            starts = np.repeat(np.cumsum(counts) - counts, counts)
+            # Each entry of a row meets itself and the later ones of its row.
+            later = counts[rows] - (np.arange(len(rows)) - starts)
+            left = np.repeat(np.arange(len(rows)), later)
+            right = left + np.arange(len(left)) - np.repeat(np.cumsum(later) - later, later)
+            one, other = columns[left], columns[right]
+            place = one * p - one * (one - 1) // 2 + (other - one)
+            values = x[rows[left], one] * x[rows[right], other]
+            blocks.append(csr_array((values, (rows[left], place)), shape=(len(x), p * (p + 1) // 2)))
+        return vstack(blocks, format="csr")
 
     def prepare(self) -> None:
         """Make what all workers share, before they do."""
@@ -124,7 +157,7 @@ class ManyModels:
         """``sum_i slopes_i x_ij x_il`` for every model and pair, (M, p(p+1)/2)."""
         first, second, products = self._pairs
         if products is not None:
-            return slopes @ products
+            return np.asarray(slopes @ products)
         total = np.zeros((len(slopes), len(first)))
         chunk = max(1, PAIRS_BYTES // (8 * len(first) * 8))
         for start in range(0, len(self.X), chunk):

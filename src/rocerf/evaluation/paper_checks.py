@@ -2,44 +2,74 @@
 
 Each asks one question of a baseline as its authors run it, on the data and models as published: what does the number
 depend on that the paper does not fix? They need a finished run and take minutes: ``python -m
-rocerf.evaluation.paper_checks out/paper`` writes ``checks.csv`` beside the tables and the report once more.
+rocerf.evaluation.paper_checks out/paper`` writes ``checks.csv`` beside the tables, and the report once more.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.evaluation.settings import LONGER
+from rocerf.evaluation.jobs import JobFolder
+from rocerf.evaluation.settings import DATASETS, LONGER
 from rocerf.evaluation.tidy import write_csv
+from rocerf.models.logistic import LogisticModel
+from rocerf.recourse.cost import Cost
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master import Master
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
 COLUMNS = ("check", "dataset", "model", "value", "people", "answered", "denied", "l2", "l2_se", "share")
 
-#: People of each check, the first of the denied.
+#: People of a check at most, the first of the denied.
 PEOPLE = 200
 SEEDS = (0, 1, 2, 3, 4)
 STEPS = (1000, 4000, 10_000, 100_000)
-LAMBDAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+#: Weights of ROAR that are tried, seen from the one that its rule chooses.
+AROUND = (-0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4)
 EPOCHS = (100, LONGER)
-DATASETS = ("german", "compas", "adult")
+#: Half the side of ROAR's box of parameters.
+BOX = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The logistic model of a data set as published, whom it denies, and the run's other finished jobs."""
+
+    dataset: str
+    model: LogisticModel
+    denied: Array
+    jobs: JobFolder
+    most: int
+
+    @property
+    def few(self) -> Array:
+        """The first of the denied."""
+        return self.denied[: self.most]
+
+    def cost(self, points: Array) -> Row:
+        """How many of the first people were answered by their points, and the mean cost of those."""
+        return mean_cost(self.few, points, np.asarray(self.model.train.spread))
 
 
 def write_checks(folder: Path, datasets: Sequence[str] = DATASETS, people: int = PEOPLE) -> Path:
     """Make every check that the run's finished jobs allow, and write ``checks.csv``."""
+    found = [case for dataset in datasets if (case := _published(Path(folder), dataset, people)) is not None]
     rows = [
-        row
-        for dataset in datasets
+        {"dataset": case.dataset, "model": "lr", **row}
+        for case in found
         for check in (autoencoder_seeds, search_steps, roar_weights, roar_box)
-        for row in _made(check, Path(folder), dataset, people)
+        for row in check(case)
     ]
+    rows += [row for dataset in datasets for row in roar_on_networks(Path(folder), dataset, people)]
     if "german" in datasets:
         rows += german_networks()
     target = Path(folder) / "checks.csv"
@@ -47,72 +77,94 @@ def write_checks(folder: Path, datasets: Sequence[str] = DATASETS, people: int =
     return target
 
 
-def _made(check: Any, folder: Path, dataset: str, people: int) -> Iterator[Row]:
-    """The rows of one check on one data set; none where the run has no such model."""
-    found = _published(folder, dataset)
-    if found is None:
-        return
-    model, denied = found
-    for row in check(model, denied[:people], folder, dataset):
-        yield {"dataset": dataset, "model": "lr", **row}
-
-
-def _published(folder: Path, dataset: str) -> tuple[Any, Array] | None:
-    """The logistic model as published and the people it denies."""
-    from rocerf.evaluation.jobs import JobFolder
-    from rocerf.models.logistic import LogisticModel
-
+def _published(folder: Path, dataset: str, most: int) -> Published | None:
     jobs, name = JobFolder(folder / "jobs"), f"published-{dataset}-lr-model"
     if not jobs.side_path(name).is_file():
         return None
-    return LogisticModel.load(jobs.side_path(name)), jobs.arrays(name)["denied"]
+    return Published(dataset, LogisticModel.load(jobs.side_path(name)), jobs.arrays(name)["denied"], jobs, most)
 
 
-def autoencoder_seeds(model: Any, denied: Array, _folder: Path, _dataset: str) -> Iterator[Row]:
-    """What the authors' C-CHVAE costs, by the seed of its autoencoder and samples."""
+def autoencoder_seeds(case: Published) -> Iterator[Row]:
+    """What the authors' C-CHVAE costs, by the seed of its autoencoder and its draws."""
     from rocerf.baselines import CChvae
 
     for seed in SEEDS:
-        points = CChvae(model, preset="authors", seed=seed).explain(denied).matrix
-        yield {"check": "cchvae_seed", "value": seed, **_cost(model, denied, points)}
+        points = CChvae(case.model, preset="authors", seed=seed).explain(case.few).matrix
+        yield {"check": "cchvae_seed", "value": seed, **case.cost(points)}
 
 
-def search_steps(model: Any, denied: Array, _folder: Path, _dataset: str) -> Iterator[Row]:
+def search_steps(case: Published) -> Iterator[Row]:
     """What the authors' SCFE costs, by the most steps that a person gets (a tenth of them for one weight).
 
     ``share`` is its cost over that of the nearest accepted point.
     """
     from rocerf.baselines import Scfe
 
-    plain = _cost(model, denied, Scfe(model).explain(denied).matrix)["l2"]
+    nearest = case.cost(Scfe(case.model).explain(case.few).matrix)["l2"]
     for steps in STEPS:
-        found = _cost(model, denied, Scfe(model, preset="authors", max_steps=steps).explain(denied).matrix)
-        yield {"check": "scfe_steps", "value": steps, **found, "share": found["l2"] / plain}
+        found = case.cost(Scfe(case.model, preset="authors", max_steps=steps).explain(case.few).matrix)
+        yield {"check": "scfe_steps", "value": steps, **found, "share": found["l2"] / nearest}
 
 
-def roar_weights(model: Any, denied: Array, _folder: Path, _dataset: str) -> Iterator[Row]:
-    """What the authors' ROAR costs, by its one weight lambda, which they choose on the first 5 % of the people."""
+def roar_weights(case: Published) -> Iterator[Row]:
+    """What the authors' ROAR costs, by its one weight lambda; first the one that its rule chooses for everybody."""
     from rocerf.baselines import Roar
 
-    for lam in LAMBDAS:
-        points = Roar(model, preset="authors", lam=lam).explain(denied).matrix
-        yield {"check": "roar_lambda", "value": lam, **_cost(model, denied, points)}
+    chosen = _chosen_weight(case)
+    yield {"check": "roar_chosen", "value": chosen, "people": len(case.denied)}
+    for step in AROUND:
+        lam = round(chosen + step, 3)
+        if lam >= 0:
+            points = Roar(case.model, preset="authors", lam=lam).explain(case.few).matrix
+            yield {"check": "roar_lambda", "value": lam, **case.cost(points)}
 
 
-def roar_box(model: Any, _denied: Array, folder: Path, dataset: str) -> Iterator[Row]:
-    """Share of all points of ROAR in the run that every model in ROAR's own box of 0.1 accepts."""
+def _chosen_weight(case: Published) -> float:
+    from rocerf.baselines.roar_descent import Descent, choose_lambda
+    from rocerf.baselines.standard import Standard, StandardProblem
+
+    descent, space = Descent(case.model, BOX), Standard.of(case.model.train)
+    problem = StandardProblem.of(_anywhere(case.denied, np.asarray(case.model.train.spread)), space)
+    return round(choose_lambda(descent, descent.linear_models(case.denied, space, None), problem), 3)
+
+
+def _anywhere(people: Array, spread: Array) -> Master:
+    """People who may change everything, at L2 cost."""
+    return Master(people, Cost.named("l2", spread), FeasibleSet.around(people, None))
+
+
+def roar_box(case: Published) -> Iterator[Row]:
+    """Share of all points of ROAR in the run that every model in ROAR's own box accepts."""
     from rocerf.baselines.roar import ParameterBox
-    from rocerf.evaluation.jobs import JobFolder
 
-    jobs, name = JobFolder(folder / "jobs"), f"published-{dataset}-lr-roar-explain"
-    if not jobs.arrays_path(name).is_file():
+    name = f"published-{case.dataset}-lr-roar-explain"
+    if not case.jobs.arrays_path(name).is_file():
         return
-    arrays = jobs.arrays(name)
-    people, points = arrays["people"], arrays["points"]
-    answered = np.isfinite(points).all(axis=1)
-    worst = ParameterBox(model, 0.1).read(points[answered]).values
-    share = float((worst >= 0).mean()) if len(worst) else None
-    yield {"check": "roar_box", "value": 0.1, **_cost(model, people, points), "share": share}
+    arrays = case.jobs.arrays(name)
+    points = arrays["points"][np.isfinite(arrays["points"]).all(axis=1)]
+    if len(points):
+        share = float((ParameterBox(case.model, BOX).read(points).values >= 0).mean())
+        counts = {"people": len(arrays["people"]), "answered": len(points)}
+        yield {"check": "roar_box", "value": BOX, **counts, "share": share}
+
+
+def roar_on_networks(folder: Path, dataset: str, most: int) -> Iterator[Row]:
+    """Where ROAR's descent on stand-ins ends: mean cost of *all* ends, and the ``share`` that the network accepts."""
+    from rocerf.baselines.roar_descent import Descent, find_by_descent
+    from rocerf.models.neural import NeuralModel
+
+    jobs, name = JobFolder(folder / "jobs"), f"published-{dataset}-nn-model"
+    if not jobs.side_path(name).is_file():
+        return
+    model, people = NeuralModel.load(jobs.side_path(name)), jobs.arrays(name)["denied"][:most]
+    if not len(people):
+        return
+    spread = np.asarray(model.train.spread)
+    points = find_by_descent(Descent(model, BOX), _anywhere(people, spread), None)
+    there = np.isfinite(points).all(axis=1)
+    share = float((model.score(points[there]) >= 0).sum() / len(people))
+    where = {"dataset": dataset, "model": "nn", "value": BOX}
+    yield {"check": "roar_stand_in", **where, **mean_cost(people, points, spread), "share": share}
 
 
 def german_networks() -> Iterator[Row]:
@@ -123,24 +175,25 @@ def german_networks() -> Iterator[Row]:
 
     data = load_dataset("german-as-published")
     people = people_of(data, "published")
+    where = {"dataset": "german", "model": "nn", "people": len(people)}
     for epochs in EPOCHS:
         for seed in SEEDS[:3]:
             model = NeuralModel.fit(data.train, epochs=epochs, shuffle=False, seed=seed)
             denied = int((model.predict(people) == 0).sum())
-            where = {"dataset": "german", "model": "nn", "people": len(people)}
             yield {"check": f"german_{epochs}_epochs", **where, "value": seed, "denied": denied}
 
 
-def _cost(model: Any, people: Array, points: Array) -> Row:
-    """People, how many of them were answered, and the mean L2 cost of those in training standard deviations."""
+def mean_cost(people: Array, points: Array, spread: Array) -> Row:
+    """People, how many of them were answered, mean L2 cost of those and its standard error.
+
+    >>> mean_cost(np.zeros((2, 1)), np.array([[4.0], [np.nan]]), np.array([2.0]))
+    {'people': 2, 'answered': 1, 'l2': 2.0, 'l2_se': None}
+    """
     answered = np.isfinite(points).all(axis=1)
-    costs = np.sqrt((((points[answered] - people[answered]) / model.train.spread) ** 2).sum(axis=1))
-    found: Row = {"people": len(people), "answered": len(costs)}
-    if len(costs):
-        found |= {"l2": float(costs.mean())}
-    if len(costs) > 1:
-        found |= {"l2_se": float(costs.std(ddof=1) / np.sqrt(len(costs)))}
-    return found
+    costs = np.sqrt((((points[answered] - people[answered]) / spread) ** 2).sum(axis=1))
+    error = float(costs.std(ddof=1) / np.sqrt(len(costs))) if len(costs) > 1 else None
+    mean = float(costs.mean()) if len(costs) else None
+    return {"people": len(people), "answered": len(costs), "l2": mean, "l2_se": error}
 
 
 if __name__ == "__main__":

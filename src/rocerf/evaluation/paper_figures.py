@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #: Light to dark, the hue of the method they belong to: for one method at several k, or several n.
 SHADES = ("#9ECAE1", "#6BAED6", "#3182BD", "#08519C", "#08306B", "#021733")
 SHADE_MARKERS = ("o", "s", "^", "D", "v", "P")
-#: How far apart methods are drawn side by side at one alpha, in percentage points.
-DODGE = 0.07
+#: How much of the way from one alpha to the next is used to draw methods side by side.
+WIDTH = 0.85
 
 
 def look(method: str) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def draw_validity(curves: Sequence[Curve], model: str) -> str:
     settings = [key for key in SETTINGS if any(c.setting == key for c in shown)]
     datasets = [key for key in DATASETS if any(c.dataset == key for c in shown)]
     methods = [key for key in METHODS if any(c.method == key for c in shown)]
+    alphas = sorted({alpha for c in shown for alpha in c.alphas})
     with _canvas(_width(datasets), 0.9 + 2.5 * len(settings), panels=len(datasets), rows=len(settings)) as (
         figure,
         panels,
@@ -53,10 +54,10 @@ def draw_validity(curves: Sequence[Curve], model: str) -> str:
         for place, axes in enumerate(panels):
             setting, dataset = settings[place // len(datasets)], datasets[place % len(datasets)]
             for curve in (c for c in shown if (c.setting, c.dataset) == (setting, dataset)):
-                _curve(axes, curve, (methods.index(curve.method) - (len(methods) - 1) / 2) * DODGE)
+                _curve(axes, curve, alphas, _shift(methods.index(curve.method), len(methods)))
             axes.set_title(f"{DATASETS[dataset]}, {SETTINGS[setting]}", loc="left", fontsize=10)
             axes.set_ylim(-4, 106)
-            _alpha_axis(axes, labelled=place // len(datasets) == len(settings) - 1)
+            _alpha_axis(axes, alphas, labelled=place // len(datasets) == len(settings) - 1)
             if place % len(datasets) == 0:
                 axes.set_ylabel("average validity (%)")
         _legend(figure, panels, [METHODS[key] for key in methods], columns=3)
@@ -68,15 +69,25 @@ def _width(datasets: Sequence[str]) -> float:
     return max(6.5, 1.6 + 2.9 * len(datasets))
 
 
-def _curve(axes: Any, curve: Curve, shift: float) -> None:
-    x = [100 * alpha + shift for alpha in curve.alphas]
+def _curve(axes: Any, curve: Curve, alphas: Sequence[float], shift: float) -> None:
+    x = [alphas.index(alpha) + shift for alpha in curve.alphas]
     y, error = [100 * m for m in curve.means], [200 * e for e in curve.errors]
     axes.errorbar(x, y, yerr=error, capsize=2.5, elinewidth=1, **look(curve.method))
 
 
-def _alpha_axis(axes: Any, *, labelled: bool = True) -> None:
-    axes.set_xticks([0, 0.5, 1, 2, 3, 5], ["0", "0.5", "1", "2", "3", "5"])
-    axes.set_xlim(-0.3, 5.3)
+def _shift(place: int, count: int) -> float:
+    """Where one of several curves is drawn beside an alpha; close curves must not hide each other."""
+    return (place - (count - 1) / 2) * WIDTH / count
+
+
+def _alpha_axis(axes: Any, alphas: Sequence[float], *, labelled: bool = True) -> None:
+    """The shares, evenly spaced: to scale, the small ones would leave no room for several methods."""
+    axes.set_xticks(range(len(alphas)), [f"{100 * alpha:g}" for alpha in alphas])
+    axes.set_xlim(-0.5, len(alphas) - 0.5)
+    axes.grid(visible=False, axis="x")
+    for between in range(1, len(alphas)):
+        axes.axvline(between - 0.5, color="#b0b0b0", alpha=0.3, linewidth=0.8, zorder=0)
+    axes.tick_params(axis="x", length=0)
     if labelled:
         axes.set_xlabel("training rows deleted, α (%)")
 
@@ -96,20 +107,20 @@ def draw_sensitivity(table: pd.DataFrame) -> str:
     """Validity of the paper's method for several k: a panel a data set, darker for a larger k."""
     datasets = [key for key in DATASETS if key in set(table["dataset"])]
     shares = sorted(set(table["k_share"]))
+    alphas = sorted(set(table["alpha"]))
     with _canvas(_width(datasets), 3.6, panels=len(datasets)) as (figure, panels):
         lowest = 100.0
         for axes, dataset in zip(panels, datasets, strict=True):
             for place, share in enumerate(shares):
                 rows = table[(table["dataset"] == dataset) & (table["k_share"] == share)].sort_values("alpha")
-                shift = (place - (len(shares) - 1) / 2) * DODGE
                 errors = 200 * rows["validity_se"].fillna(0.0)
                 lowest = min(lowest, float((100 * rows["validity"] - errors).min()) if len(rows) else lowest)
-                # Many lie at 100 %: the larger k is drawn larger and underneath, so that each can be seen.
-                style = _shade(place, len(shares)) | {"markersize": 4.5 + 1.3 * place, "zorder": 9 - place}
-                x, y = 100 * rows["alpha"] + shift, 100 * rows["validity"]
+                style = _shade(place, len(shares)) | {"markersize": 5, "zorder": 9 - place}
+                x = [alphas.index(alpha) + _shift(place, len(shares)) for alpha in rows["alpha"]]
+                y = 100 * rows["validity"]
                 axes.errorbar(x, y, yerr=errors, capsize=2.5, elinewidth=1, label=f"k = {100 * share:g} %", **style)
             axes.set_title(DATASETS[dataset], loc="left", fontsize=10)
-            _alpha_axis(axes)
+            _alpha_axis(axes, alphas)
         panels[0].set_ylabel("average validity (%)")
         below = max(0.5, 0.12 * (100 - lowest))
         panels[0].set_ylim(lowest - below, 100 + 0.5 * below)

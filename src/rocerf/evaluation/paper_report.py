@@ -9,21 +9,17 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rocerf.evaluation.paper_costs import cost_sentence, cost_summary, german_epochs_sentence, reasons_of
 from rocerf.evaluation.paper_figures import worst_case_points, write_figures
+from rocerf.evaluation.paper_findings import FINDINGS, check_sentences
 from rocerf.evaluation.paper_tables import Curve, Results, read_results, row_of, validity_curves_of, write_tables
 from rocerf.evaluation.paper_values import DATASETS, METHODS, MODELS, OURS, SETTINGS
 from rocerf.evaluation.paper_words import (
-    FINDINGS,
     accuracy_sentence,
     as_printed,
-    check_sentences,
-    cost_sentence,
-    cost_summary,
-    german_epochs_sentence,
     pareto_sentences,
     percent,
     price_sentences,
-    reasons_of,
     theorem_sentences,
     validity_sentences,
     with_error,
@@ -41,10 +37,11 @@ body {{ font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem;
 h1 {{ font-size: 1.7rem; line-height: 1.25; }} h2 {{ font-size: 1.3rem; margin-top: 2.6rem; }}
 h3 {{ font-size: 1.05rem; }}
 table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }}
-th, td {{ padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right; }}
+th, td {{ padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right; }} td {{ white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; }} thead th {{ border-bottom: 2px solid #888; }}
 tr.group td {{ font-weight: 600; background: #f5f5f5; text-align: left; }}
 .lead {{ font-size: 1.1rem; }} .note {{ background: #f5f3ec; border-left: 4px solid #E69F00; padding: .6rem 1rem; }}
+table.facts td, table.words td {{ white-space: normal; }}
 table.facts td, table.words td:last-child {{ text-align: left; }}
 summary {{ cursor: pointer; margin: .6rem 0; }} ul.notes {{ list-style: none; }}
 .scroll {{ overflow-x: auto; }} svg {{ max-width: 100%; height: auto; }} figure {{ margin: 1rem 0; }}
@@ -58,14 +55,14 @@ pre {{ background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .85rem;
 
 _CAPTIONS = {
     "validity_lr.svg": "Logistic regression: share of recourses that the retrained model accepts after a share α of "
-    "the training rows was deleted at random. {trials} Bars show two standard errors over the deletions. Methods are "
-    "drawn side by side at each α.",
+    "the training rows was deleted at random. {trials} Bars show two standard errors over the deletions. The α are "
+    "evenly spaced, not to scale; methods are drawn side by side at each.",
     "validity_nn.svg": "Neural networks, trained afresh for each deletion, so that α = 0 is a new start without any "
     "deletion (in the paper it is the original network). {trials} Bars show two standard errors. Dashed with hollow "
     "circles: the paper's constraint with all parameters of the network; plain blue: the paper's own "
     "local linear variant.",
     "sensitivity.svg": "The paper's method on logistic regression (as published) for several k; larger k in darker "
-    "blue, with larger marks. Bars show two standard errors. The vertical axis does not begin at 0.",
+    "blue, side by side at each α. Bars show two standard errors. The vertical axis does not begin at 0.",
     "worst_case.svg": "Logistic regression, {setting}: share of recourses that survive the worst deletion of at most "
     "k rows that our search found, each model really retrained, against the mean cost. Bars: 95 % interval for the "
     "share (Clopper and Pearson), two standard errors for the cost. Up and to the left is better. The search may miss "
@@ -305,8 +302,11 @@ def _costs(tables: dict[str, pd.DataFrame], results: Results) -> list[str]:
                 parts.append("<p>L1 norms of the points found for L2, as in the paper.</p>")
             head = ["", "paper", "as published", "corrected", "as published − paper"]
             parts.append(_table(head, _grouped(table, "dataset", DATASETS, cells)))
-            parts.append(f"<p>{escape(cost_summary(table))}</p>")
-            parts.append(_said(cost_sentence(row, model, norm) for row in table.to_dict("records")))
+            parts.append(f"<p>{escape(cost_summary(table, model, norm))}</p>")
+            sentences = _said(cost_sentence(row, model, norm) for row in table.to_dict("records"))
+            parts.append(
+                f"<details{' open' if norm == 'l2' else ''}><summary>Each of them</summary>{sentences}</details>"
+            )
     return parts
 
 
@@ -362,7 +362,7 @@ def _sensitivity(show: _Figures, results: Results) -> list[str]:
     for dataset, part in results.sensitivity.groupby("dataset", sort=False):
         rows.append(DATASETS[dataset])
         for share, group in part.groupby("k_share"):
-            size = f"{100 * share:g} % ({group['k'].iloc[0]:.0f} rows)"
+            size = f"{100 * share:g} % ({group['k'].iloc[0]:,.0f} rows)"
             rows.append([size, f"{group['l2'].iloc[0]:.2f}", percent(float(group["validity"].min()))])
     held = results.sensitivity[results.sensitivity["alpha"] <= results.sensitivity["k_share"]]["validity"]
     full = int((held >= 1).sum())
@@ -392,8 +392,8 @@ def _pareto(table: pd.DataFrame) -> list[str]:
     def cells(row: dict[str, Any]) -> list[str]:
         ours = row["role"] == "ours"
         verdict = "ours" if ours else {"yes": "yes", "no": "no"}.get(row["dominates_ours"], "not judged")
-        validity, cost = percent(row["worst_validity"]), with_error(row["l2"], row["l2_se"])
-        answered = f"{row['answered']:.0f} of {row['people']:.0f}"
+        validity, cost = percent(row["worst_validity"], 2), with_error(row["l2"], row["l2_se"])
+        answered = f"{row['answered']:,.0f} of {row['people']:,.0f}"
         return [METHODS[row["method"]], validity, cost, answered, percent(row["worst_case_validity"], 0), verdict]
 
     verdict, sentences = pareto_sentences(table)
@@ -433,7 +433,8 @@ def _measures(results: Results) -> list[str]:
     return [
         "<h2>Further measures</h2>",
         "<p>Share of people who got no recourse; mean L2 cost over that of the nearest accepted point; mean number of "
-        "columns changed; mean distance to the nearest training row (standard deviations); time.</p>",
+        "columns changed; mean distance to the nearest training row (standard deviations); time on the machine that "
+        "did the work, beside the other processes there.</p>",
         _table(head, rows),
     ]
 

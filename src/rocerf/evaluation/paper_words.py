@@ -1,6 +1,5 @@
-"""What the report says: a plain sentence for every difference, made from the numbers, and what is known of its reasons.
+"""What the report says of accuracy, validity and who is better: a plain sentence for each, made from the numbers.
 
-Reasons are given only where a difference is, and only those that were measured; where none is known, that is said.
 "Proven" is kept for what is proven: retraining, searching and simulating show, they do not prove.
 """
 
@@ -14,9 +13,7 @@ import numpy as np
 
 from rocerf.evaluation.paper_values import (
     BASELINES,
-    COSTS,
     DATASETS,
-    GERMAN_NETWORK_DENIED,
     METHODS,
     MODELS,
     OURS,
@@ -24,12 +21,11 @@ from rocerf.evaluation.paper_values import (
     VALIDITY_LR,
     VALIDITY_NN,
 )
-from rocerf.evaluation.settings import LONGER
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rocerf.evaluation.paper_tables import Curve, Results
+    from rocerf.evaluation.paper_tables import Curve
 
 Row = dict[str, Any]
 
@@ -62,151 +58,9 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{shown:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
-#: What was measured and bears on a cost that differs; the report prints each once, with the run's own figures.
-REASONS = {
-    "a": "The German labels as published are scrambled, so that the model is fitted to noise; few people are denied.",
-    "b": "The authors' solver, made to run, lands 6 to 31 % above the optimum of its own problem; ours finds the "
-    "optimum.",
-    "c": "On Adult the authors' points miss the paper's own constraint; ours satisfy it.",
-    "d": "The authors' SCFE is a search with large steps that walks past the boundary.",
-    "e": "C-CHVAE's points come out of an autoencoder, and what they cost depends on the seed it was trained with; the "
-    "paper names none.",
-    "f": "The authors' networks have no seed, so that theirs is one draw that cannot be made again.",
-    "g": "For networks the paper's method and ROAR work on a linear stand-in fitted to random points around each "
-    "person.",
-    "h": "An L1 figure is the L1 norm of a point chosen for L2, in the paper and here; it can differ where L2 costs "
-    "agree.",
-    "i": "ROAR as its authors run it weighs robustness against cost by one number λ for everybody, the last one (in "
-    "steps of 0.1) that suits the first 5 % of the people.",
-    "j": "The mean is about those who were answered. ROAR's descent leaves the others refused, and these are the "
-    "people farther from the boundary; the paper does not say how many it answered.",
-    "k": f"The network as published is trained for {LONGER} epochs on German instead of the paper's 100.",
-}
-
-
-def reasons_of(results: Results) -> dict[str, str]:
-    """The reasons, each with what this run and the checks beside it measured of it."""
-    measured = {
-        "d": [_overshoot(results), _by_value(results.checks, "scfe_steps", "With at most {} steps a person")],
-        "e": [_by_value(results.checks, "cchvae_seed", "With the seeds {}")],
-        "i": [_by_value(results.checks, "roar_lambda", "With λ = {}")],
-        "k": [german_epochs_sentence(results.checks)],
-    }
-    return {key: " ".join(filter(None, [text, *measured.get(key, [])])) for key, text in REASONS.items()}
-
-
-def _overshoot(results: Results) -> str:
-    """How far beyond the nearest accepted point the authors' SCFE ends."""
-    rows = results.methods[(results.methods["setting"] == "published") & (results.methods["method"] == "scfe")]
-    said = [
-        f"{row['cost_over_plain']:.2f} ({DATASETS[row['dataset']]}, {MODELS[row['model']]})"
-        for row in rows.to_dict("records")
-        if math.isfinite(row["cost_over_plain"])
-    ]
-    return f"Its points cost this many times what the nearest accepted point costs: {', '.join(said)}." if said else ""
-
-
-def _by_value(checks: pd.DataFrame | None, name: str, words: str) -> str:
-    """The mean costs of one check over its values, for each data set."""
-    rows = None if checks is None else checks[(checks["check"] == name) & checks["l2"].notna()]
-    if rows is None or not len(rows):
-        return ""
-    values = [f"{value:,g}" for value in dict.fromkeys(rows["value"])]
-    said = []
-    for dataset, group in rows.groupby("dataset", sort=False):
-        costs = ", ".join(f"{cost:.2f}" for cost in group["l2"])
-        said.append(f"{costs} ({DATASETS[dataset]}, {group['people'].max():.0f} people)")
-    head = words.format(_listed(values))
-    return f"{head} the first of the denied pay on average, in this order: {'; '.join(said)}."
-
-
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """``a, b and c``."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def german_epochs_sentence(checks: pd.DataFrame | None) -> str:
-    """Why German's network is trained longer: how many people it denies, by epochs and seed."""
-    if checks is None:
-        return (
-            f"After 100 it denies 0 to 4 of the 200 test people, by seed; the paper's denied {GERMAN_NETWORK_DENIED}."
-        )
-    said = []
-    for epochs in (100, LONGER):
-        rows = checks[checks["check"] == f"german_{epochs}_epochs"]
-        if len(rows):
-            counts, seeds = ([f"{value:.0f}" for value in rows[name]] for name in ("denied", "value"))
-            people = rows["people"].max()
-            said.append(
-                f"after {epochs} epochs it denies {_listed(counts)} of {people:.0f} people (seeds {_listed(seeds)})"
-            )
-    return f"{'; '.join(said).capitalize()}. The paper's denied {GERMAN_NETWORK_DENIED}." if said else ""
-
-
-def known_reasons(row: Row, model: str, norm: str) -> list[str]:
-    """Keys of :data:`REASONS` that bear on a difference of the published setting from the paper."""
-    dataset, method, side = row["dataset"], row["method"], row["published_verdict"]
-    holds = {
-        "a": dataset == "german",
-        "b": (model, method, side) == ("lr", "rocerf", "lower"),
-        "c": (model, method, dataset, side) == ("lr", "rocerf", "adult", "higher"),
-        "d": method == "scfe",
-        "e": method == "cchvae",
-        "f": model == "nn",
-        "g": model == "nn" and method in ("rocerf", "roar"),
-        "h": norm == "l1",
-        "i": method == "roar",
-        "j": method == "roar" and row["published_answered"] < row["published_people"],
-        "k": (model, dataset) == ("nn", "german"),
-    }
-    if row["published_people"] == 0:
-        holds = {key: holds[key] for key in ("a", "f", "k")}  # nothing of a method bears on nobody being denied
-    return [key for key, bears in holds.items() if bears]
-
-
-def cost_sentence(row: Row, model: str, norm: str) -> str:
-    """How one method's cost compares with the paper's, in both settings, and what bears on it if it does not agree."""
-    name = f"{METHODS[row['method']]} on {DATASETS[row['dataset']]}"
-    if not math.isfinite(row["paper"]):
-        return f"{name}: {_measured(row, 'corrected')} in the corrected setting; the paper has no such method."
-    first, second = _against(row, "published"), _against(row, "corrected")
-    if row["published_verdict"] in ("higher", "lower", "unknown"):
-        keys = known_reasons(row, model, norm)
-        first += f"; what bears on it: {', '.join(keys)}" if keys else "; no reason for it was found"
-    return f"{name}: as published {first}. Corrected: {second}."
-
-
-def _measured(row: Row, setting: str) -> str:
-    people, answered = row[f"{setting}_people"], row[f"{setting}_answered"]
-    if math.isfinite(row[setting]):
-        part = f" ({answered:,.0f} of {people:,.0f} people answered)" if answered < people else ""
-        return with_error(row[setting], row[f"{setting}_se"]) + part
-    return f"none of {people:.0f} people was answered" if people > 0 else "nobody is denied"
-
-
-def _against(row: Row, setting: str) -> str:
-    """The cost; above or below the paper's, by how much, within or outside the spread."""
-    verdict, paper = row[f"{setting}_verdict"], as_printed(row["paper"], row["paper_se"])
-    if not verdict:
-        return "not measured"
-    ours = _measured(row, setting)
-    if not math.isfinite(row[setting]):
-        return f"{ours}, so that nothing compares with the paper's {paper}"
-    gap = row[setting] - row["paper"]
-    size = f"{abs(gap):.2f}" if abs(gap) >= 0.005 else "less than 0.01"
-    words = f"{ours}, {size} ({abs(gap) / row['paper']:.1%}) {'above' if gap > 0 else 'below'} the paper's {paper}"
-    if verdict == "unknown":
-        return f"{words}; one person has no spread"
-    spread = 2 * math.hypot(row[f"{setting}_se"], row["paper_se"])
-    return f"{words}, {'within' if verdict == 'within' else 'outside'} the spread ({spread:.2f})"
-
-
-def cost_summary(table: pd.DataFrame) -> str:
-    """How many costs of the published setting agree with the paper."""
-    verdicts = [verdict for verdict in table["published_verdict"] if verdict]
-    counts = {name: verdicts.count(name) for name in ("within", "higher", "lower", "unknown")}
-    said = f"As published, {counts['within']} of {len(verdicts)} costs are within the paper's spread, "
-    said += f"{counts['higher']} above and {counts['lower']} below it."
-    return said + (f" {counts['unknown']} cannot be judged." if counts["unknown"] else "")
 
 
 def accuracy_sentence(row: Row) -> str:
@@ -413,72 +267,6 @@ def theorem_sentences(table: pd.DataFrame) -> list[str]:
     return said
 
 
-#: What was found about the paper's data and code, with the evidence; the report adds this run's own numbers.
-FINDINGS: tuple[tuple[str, str], ...] = (
-    (
-        "German labels are scrambled.",
-        "In the German table that the paper uses (OpenXAI's, byte-identical in the authors' repository) the feature "
-        "rows are shuffled and the label column is not: the label of row i is that of row i of the original UCI file. "
-        "Checked on all 1,000 rows: labels agree with UCI on 57.4 % of them, as chance would (chi-squared p = 0.62). "
-        "Five-fold accuracy of logistic regression is 67.5 % on these labels (majority 70.4 %) and 74.6 % on UCI's "
-        "own. The corrected setting uses the true labels.",
-    ),
-    (
-        "COMPAS is another table than the text says.",
-        "The text describes 18,876 defendants released on bail. The numbers belong to ProPublica's table with 6,172 "
-        "rows, 7 features and the label risk: it gives 85.3 % accuracy (paper 85.8 %), the bail table 94.4 %.",
-    ),
-    (
-        "Train and test are each standardised by themselves.",
-        "The authors' loader fits a scaler on each file, so that people of the test file are not in the coordinates "
-        "the model was trained in. The published setting does the same; the corrected one uses the training file's "
-        "scaler.",
-    ),
-    (
-        "The authors' code does not run as shipped.",
-        "It refers to an undefined model_D and to a LIME model that is not there. Patched, it takes 60 to 100 s a "
-        "person on two cores, lands 6 to 31 % above the optimum of its own problem, and on Adult its points miss the "
-        "paper's own constraint.",
-    ),
-    (
-        "The worst rows are chosen once.",
-        "The paper's constraint takes the k worst rows at the counterfactual. The code takes them at the person's "
-        "present point, never again. Its Hessian leaves out scikit-learn's penalty and adds 0.01 to the diagonal "
-        "instead.",
-    ),
-    (
-        "L1 costs are not L1-optimal.",
-        "The paper's L1 figures are the L1 norm of the points found for L2. Ours in the tables above are, too.",
-    ),
-    (
-        "The networks cannot be made again.",
-        "They are trained without a seed and without shuffling, and the last epoch is kept; the text says three hidden "
-        "layers, the code has two. A fresh start moves a network's score more than deleting 0.5 % of the rows does.",
-    ),
-    (
-        "The autoencoder of C-CHVAE saw another scaling.",
-        "The authors trained it on differently scaled columns than the classifier. The corrected preset uses the "
-        "classifier's own.",
-    ),
-    (
-        "The German puzzle.",
-        "The paper wonders why validity on German networks rises to 100 % for every method as more rows go. In our "
-        "measurement deletion is not the reason: with all else equal validity stays level from 0 to 5 %. Early in "
-        "training (5 to 20 epochs) the networks accept nearly everybody, and then every point is valid.",
-    ),
-    (
-        "Two slips in the theory.",
-        "The strongly convex case of Theorem 4.2 drops a square: the bound should read sqrt(2kC/(nμ)) instead of "
-        "2kC/(nμ). The constant of Theorem 4.1 is free of n only if the penalty grows with the rows (the mean "
-        "penalty), not under scikit-learn's fixed one, which the experiments use.",
-    ),
-    (
-        "Random deletions do not test the promise.",
-        "The paper's constraint speaks of every deletion of k rows; its experiments delete rows at random.",
-    ),
-)
-
-
 def worst_case_sentences(points: pd.DataFrame) -> list[str]:
     """For each data set, how many points of each method survive the worst deletion found."""
     said = []
@@ -511,34 +299,3 @@ def price_sentences(pareto: pd.DataFrame) -> list[str]:
             f"({second['l2'] / first['l2'] - 1:+.1%})."
         )
     return said
-
-
-def check_sentences(results: Results) -> list[str]:
-    """What the run and the checks beside it say about the baselines as their authors run them."""
-    checks = results.checks
-    said = []
-    rows = [] if checks is None else checks[checks["check"] == "roar_box"].to_dict("records")
-    shares = [f"{percent(row['share'])} on {DATASETS[row['dataset']]}" for row in rows if math.isfinite(row["share"])]
-    if shares:
-        said.append(
-            "ROAR's points, as its authors find them for logistic regression, mostly do not withstand ROAR's own box "
-            f"(every parameter moved by up to 0.1): accepted by all models in the box are {_listed(shares)}."
-        )
-    said += _compas_errors(results)
-    return said
-
-
-def _compas_errors(results: Results) -> list[str]:
-    """The paper's standard errors on COMPAS are too small for the people that the model denies."""
-    methods = results.methods
-    here = (methods["setting"] == "published") & (methods["dataset"] == "compas") & (methods["model"] == "lr")
-    rows = methods[here & (methods["method"] == "scfe")]
-    if not len(rows):
-        return []
-    row, paper = rows.iloc[0], COSTS["l2"]["lr"]["scfe"]["compas"]
-    needed = row["answered"] * (row["l2_se"] / paper.standard_error) ** 2
-    return [
-        f"COMPAS, logistic regression: SCFE's cost has a standard error of {row['l2_se']:.3f} over the "
-        f"{row['answered']:.0f} people whom the model denies; the paper's {paper.standard_error:g} would take about "
-        f"{needed:,.0f} people with the same spread. We do not know which people it counts."
-    ]

@@ -90,7 +90,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class AffineDesign:
-    """``x~ = [A x + b, 1]``, the 1 only with an intercept; ``matrix`` is A of shape (q, d), ``shift`` is b of shape (q,).
+    """``x~ = [A x + b, 1]``, the 1 only with an intercept; ``matrix`` is A (q, d) and ``shift`` is b (q,).
 
     >>> design = AffineDesign(np.array([[1.0, 2.0]]), np.array([10.0]), intercept=True)
     >>> design(np.array([[3.0, 4.0]])).tolist()

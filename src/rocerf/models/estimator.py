@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from rocerf.data.columns import people_matrix
+from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, unpack
 from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
@@ -44,6 +45,8 @@ from rocerf.models.options import checked_seed, refuse_bare_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rocerf.data.schema import FeatureSchema
+
 Array = NDArray[np.float64]
 
 FILE_FORMAT = "rocerf-estimator-model/1"
@@ -52,6 +55,7 @@ FILE_FORMAT = "rocerf-estimator-model/1"
 #: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
 TRUSTED = frozenset(
     {
+        "rocerf.models.pipeline_estimator.SchemaSpaceClassifier",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -158,15 +162,39 @@ class EstimatorModel:
         return self._estimator
 
     @property
+    def frames(self) -> Frames | None:
+        """Between the user's own columns and schema space, for a model made by :func:`rocerf.from_pipeline`."""
+        text = getattr(self._estimator, "frames", None)
+        if not isinstance(text, str):
+            return None
+        from rocerf.models.pipeline_estimator import frames_of
+
+        return frames_of(text)
+
+    @property
+    def schema(self) -> FeatureSchema | None:
+        """What the user's columns mean, for a model from a pipeline."""
+        return None if self.frames is None else self.frames.schema
+
+    @property
     def offset(self) -> float:
         """``score = log-odds - offset``."""
         return float(logit(self.threshold))
 
     def __repr__(self) -> str:
-        return f"EstimatorModel({type(self._estimator).__name__}, threshold={self.threshold}, train={self.train!r})"
+        return f"EstimatorModel({self._name}, threshold={self.threshold}, train={self.train!r})"
+
+    @property
+    def _name(self) -> str:
+        return type(self._estimator if self.frames is None else self._estimator.pipeline_).__name__
 
     def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name."""
+        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
+
+        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
+        """
+        if self.frames is not None:
+            return people_in_schema_space(X, self.frames)
         matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
         return matrix
 
@@ -248,7 +276,7 @@ class EstimatorModel:
 
     def assumptions(self) -> tuple[str, ...]:
         """What "retrained" means for this model, in sentences."""
-        name, settings = type(self._estimator).__name__, self._estimator.get_params()
+        name, settings = self._name, self._estimator.get_params()
         chance = (
             "with new random numbers for each (its random_state)"
             if random_states(self._estimator)

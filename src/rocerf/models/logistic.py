@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ from scipy.special import logit
 
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import NotConvergedError, OptionError
-from rocerf.models.class_weight import row_weights
+from rocerf.errors import OptionError
 from rocerf.models.curvature import Curvature
-from rocerf.models.design import AffineDesign, AnyDesign, Design
+from rocerf.models.design import AnyDesign, Design
 from rocerf.models.linear_ensemble import LinearEnsemble
-from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
+from rocerf.models.logistic_fit import LogisticFit, Polish
+from rocerf.models.logistic_objective import LogisticObjective, Penalty
 from rocerf.models.model import Progress, Retraining, ValueAndSlope
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 
@@ -30,21 +30,8 @@ if TYPE_CHECKING:
     from rocerf.data.frames import Frames
     from rocerf.data.schema import FeatureSchema
     from rocerf.models.pipeline_parts import PipelineParts, PreprocessingRule
-    from rocerf.models.sklearn_reader import SklearnReading
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Polish:
-    """What Newton changed about a model fitted elsewhere, over the training rows.
-
-    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest,
-    both in standard deviations of the scores.
-    """
-
-    shift: float
-    largest_shift: float
 
 
 class LogisticModel:
@@ -65,26 +52,8 @@ class LogisticModel:
     True
     """
 
-    def __init__(
-        self,
-        train: TrainingSet,
-        minimum: Minimum,
-        objective: LogisticObjective,
-        *,
-        class_weight: Mapping[Any, float] | None,
-        threshold: float,
-        deployed_theta: Array | None = None,
-        polish: Polish | None = None,
-        parts: PipelineParts | None = None,
-    ) -> None:
-        self._train = train
-        self._minimum = minimum
-        self._objective = objective
-        self._class_weight = class_weight
-        self._threshold = threshold
-        self._deployed_theta = deployed_theta
-        self.polish = polish
-        self._parts = parts
+    def __init__(self, fit: LogisticFit) -> None:
+        self._fit = fit
         #: What other rooms have computed from this model and want to find again, by type.
         self.derived: dict[type, object] = {}
 
@@ -124,7 +93,7 @@ class LogisticModel:
             design = Design(train.X.mean(axis=0), np.array(train.spread), fit_intercept)
         else:
             design = Design.identity(train.X.shape[1], intercept=fit_intercept)
-        return cls.minimised(train, design, penalty, class_weight, checked_threshold(threshold))
+        return cls(LogisticFit.minimised(train, design, penalty, class_weight, checked_threshold(threshold)))
 
     @classmethod
     def from_sklearn(
@@ -159,109 +128,77 @@ class LogisticModel:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        return cls.taken_over(fitted, read, train, design, checked_threshold(threshold))
-
-    @classmethod
-    def taken_over(
-        cls,
-        fitted: LogisticRegression,
-        read: SklearnReading,
-        train: TrainingSet,
-        design: AnyDesign,
-        threshold: float,
-        parts: PipelineParts | None = None,
-    ) -> LogisticModel:
-        """A fit over this design, carried on to its optimum; refused if that is far away."""
-        from rocerf.models.sklearn_reader import refuse_far_from_optimum
-
-        options = (design, Penalty.fixed(read.C), read.class_weight, threshold)
-        try:
-            model = cls.minimised(train, *options, intercept_penalty=read.intercept_penalty, start=read.theta)
-        except NotConvergedError:  # coefficients of other (say, scaled) columns: so far off that Newton cannot start
-            model = cls.minimised(train, *options, intercept_penalty=read.intercept_penalty)
-        model.polish = refuse_far_from_optimum(model, read.theta, fitted)
-        model._deployed_theta = read.theta
-        model._parts = parts
-        return model
-
-    @classmethod
-    def minimised(
-        cls,
-        train: TrainingSet,
-        design: AnyDesign,
-        penalty: Penalty,
-        class_weight: Mapping[Any, float] | None,
-        threshold: float,
-        *,
-        intercept_penalty: float = 0.0,
-        start: Array | None = None,
-        parts: PipelineParts | None = None,
-    ) -> LogisticModel:
-        """At the optimum of this objective, found by Newton from ``start`` (p,)."""
-        weights = row_weights(train, class_weight)
-        objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
-        minimum = objective.minimise(np.zeros(design.width) if start is None else start)
-        return cls(train, minimum, objective, class_weight=class_weight, threshold=threshold, parts=parts)
+        return cls(LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold)))
 
     @property
     def train(self) -> TrainingSet:
         """The rows it was fitted on."""
-        return self._train
+        return self._fit.train
 
     @property
     def theta(self) -> Array:
         """Parameters over the design row, shape (p,): scaled columns, then the intercept."""
-        return self._minimum.theta
+        return self._fit.minimum.theta
 
     @property
     def deployed_theta(self) -> Array | None:
         """Parameters as scikit-learn left them, or None for our own fit."""
-        return self._deployed_theta
+        return self._fit.deployed_theta
+
+    @property
+    def polish(self) -> Polish | None:
+        """How far scikit-learn's fit was from its optimum, or None for our own fit."""
+        return self._fit.polish
 
     @property
     def design(self) -> AnyDesign:
         """The map from the user's columns to design rows."""
-        return self._objective.design
+        return self._fit.objective.design
 
     @property
     def objective(self) -> LogisticObjective:
         """What the parameters minimise."""
-        return self._objective
+        return self._fit.objective
 
     @property
     def penalty(self) -> Penalty:
         """The penalty and what happens to it when rows go."""
-        return self._objective.penalty
+        return self._fit.objective.penalty
+
+    @property
+    def class_weight(self) -> Mapping[Any, float] | None:
+        """Factors on the loss of rows by label, which stay when rows are deleted."""
+        return self._fit.class_weight
 
     @property
     def threshold(self) -> float:
         """Probability of the favourable label from which a person is accepted."""
-        return self._threshold
+        return self._fit.threshold
 
     @property
     def offset(self) -> float:
         """``score = x~'theta - offset``."""
-        return float(logit(self._threshold))
+        return float(logit(self._fit.threshold))
 
     @property
     def parts(self) -> PipelineParts | None:
         """What a model has that came from a pipeline."""
-        return self._parts
+        return self._fit.parts
 
     @property
     def frames(self) -> Frames | None:
         """Between the user's own columns and schema space, for a model from a pipeline."""
-        return None if self._parts is None else self._parts.frames
+        return None if self.parts is None else self.parts.frames
 
     @property
     def schema(self) -> FeatureSchema | None:
         """What the user's columns mean, for a model from a pipeline."""
-        return None if self._parts is None else self._parts.frames.schema
+        return None if self.parts is None else self.parts.frames.schema
 
     @property
     def preprocessing(self) -> PreprocessingRule | None:
         """Whether a pipeline's preprocessing stays ("frozen") or is fitted again ("refitted") when rows are deleted."""
-        return None if self._parts is None else self._parts.rule
+        return None if self.parts is None else self.parts.rule
 
     @cached_property
     def frozen(self) -> LogisticModel:
@@ -272,23 +209,14 @@ class LogisticModel:
         """The same model of a pipeline with another rule for its preprocessing when rows are deleted."""
         from rocerf.models.pipeline_parts import checked_rule
 
-        if self._parts is None:
+        if self.parts is None:
             raise OptionError("Expected a model made by rocerf.from_pipeline, got one whose preprocessing is unknown.")
-        return LogisticModel(
-            self._train,
-            self._minimum,
-            self._objective,
-            class_weight=self._class_weight,
-            threshold=self._threshold,
-            deployed_theta=self._deployed_theta,
-            polish=self.polish,
-            parts=replace(self._parts, rule=checked_rule(preprocessing)),
-        )
+        return LogisticModel(replace(self._fit, parts=replace(self.parts, rule=checked_rule(preprocessing))))
 
     @property
     def optimality(self) -> float:
         """Length of the Newton step that would come next, in the Hessian's norm."""
-        return self._minimum.optimality
+        return self._fit.minimum.optimality
 
     def __repr__(self) -> str:
         return f"LogisticModel({self.penalty}, threshold={self.threshold}, train={self.train!r})"
@@ -299,10 +227,10 @@ class LogisticModel:
 
     def _scores(self, X: Array, theta: Array) -> Array:
         scores = self.score_gradient(X) @ theta - self.offset
-        if self._parts is not None:
+        if self.parts is not None:
             scores[np.isnan(X).any(axis=1)] = np.nan
-            if self._parts.handicap is not None:
-                scores += X @ self._parts.handicap
+            if self.parts.handicap is not None:
+                scores += X @ self.parts.handicap
         return scores
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
@@ -318,10 +246,10 @@ class LogisticModel:
         A pipeline is asked itself, in its own columns and types, about every point that these can hold.
         """
         matrix = self.matrix(X)
-        scores = self._scores(matrix, self.theta if self._deployed_theta is None else self._deployed_theta)
-        if self._parts is None or self._parts.deployed is None:
+        scores = self._scores(matrix, self.theta if self._fit.deployed_theta is None else self._fit.deployed_theta)
+        if self.parts is None or self.parts.deployed is None:
             return scores
-        own = self._parts.own_log_odds(X, matrix) - self.offset
+        own = self.parts.own_log_odds(X, matrix) - self.offset
         return np.where(np.isnan(own), scores, own)
 
     def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
@@ -329,8 +257,8 @@ class LogisticModel:
 
         For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
         """
-        if self._parts is not None:
-            return self._parts.matrix(X)
+        if self.parts is not None:
+            return self.parts.matrix(X)
         matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
         return matrix
 
@@ -340,17 +268,17 @@ class LogisticModel:
 
     def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
         """``g_i`` of the objective for these training rows, shape (m, p)."""
-        return self._objective.row_gradients(self.theta, rows)
+        return self._fit.objective.row_gradients(self.theta, rows)
 
     def curvature(self) -> Curvature:
         """Hessian at the optimum, factorised."""
-        return self._minimum.curvature
+        return self._fit.minimum.curvature
 
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Models with these parameters (m, p) as slopes (m, d) and constants (m,) in schema space."""
         slopes, constants = self.design.in_schema_space(coefficients)
-        if self._parts is not None and self._parts.handicap is not None:
-            slopes = slopes + self._parts.handicap
+        if self.parts is not None and self.parts.handicap is not None:
+            slopes = slopes + self.parts.handicap
         return slopes, constants - self.offset
 
     def score_and_slope(self, X: Array) -> tuple[Array, Array]:
@@ -393,19 +321,20 @@ class LogisticModel:
         Scaling, penalty convention, class weights and threshold stay as they are; so does the preprocessing of a
         pipeline, unless its rule is "refitted".
         """
-        kept = np.delete(np.arange(len(self.train)), self.train.positions(ids))
-        train, design, start, parts = self.train.without(self.train.ids[ids_gone(kept, len(self.train))]), None, None, None
+        return LogisticModel(self._fit.without(ids))
+
     @cached_property
     def class_counts(self) -> dict[Any, int]:
         """Rows of each label that carry weight."""
-        counted = np.ones(len(self.train), bool) if self._objective.weights is None else self._objective.weights > 0
+        weights = self.objective.weights
+        counted = np.ones(len(self.train), bool) if weights is None else weights > 0
         good = int(self.train.y[counted].sum())
         return {self.train.favourable: good, self.train.unfavourable: int(counted.sum()) - good}
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove, if retraining then has no optimum."""
         lam = self.penalty.strength(len(self.train))
-        if not self.design.intercept or self._objective.intercept_penalty * lam > 0:
+        if not self.design.intercept or self._fit.objective.intercept_penalty * lam > 0:
             return None
         label, count = min(self.class_counts.items(), key=lambda item: item[1])
         return label if count <= k else None
@@ -421,9 +350,14 @@ class LogisticModel:
         )
         return (
             convention,
-            "scaling, class weights and the decision threshold stay as they are when rows are deleted",
+            *self._what_stays(),
             f"the model is at the optimum of this objective to {max(self.optimality, 1e-10):.0e} (Newton decrement)",
         )
+
+    def _what_stays(self) -> tuple[str, ...]:
+        if self.parts is None:
+            return ("scaling, class weights and the decision threshold stay as they are when rows are deleted",)
+        return self.parts.assumptions()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
@@ -432,7 +366,7 @@ class LogisticModel:
         """
         from rocerf.models.logistic_file import write_logistic
 
-        write_logistic(self, path)
+        write_logistic(self._fit, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, pipeline: Any = None) -> LogisticModel:
@@ -443,4 +377,4 @@ class LogisticModel:
         """
         from rocerf.models.logistic_file import read_logistic
 
-        return read_logistic(path, pipeline)
+        return cls(read_logistic(path, pipeline))

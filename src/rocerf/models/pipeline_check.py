@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.pipeline_probe import AffineMap, Probe, limits_of
+from rocerf.models.pipeline_probe import AffineMap, Probe, close, limits_of
 from rocerf.models.pipeline_steps import CHUNK, CannotTransformError
 
 if TYPE_CHECKING:
@@ -38,11 +38,13 @@ def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFram
     if tangled:
         raise not_affine(tangled, "a missing value counts as more than one number put in its place")
     if not _same_on(probe, found, frame, X):
-        blamed = _blamed(probe, found) or [name for name in probe.places if bool(gone[name].any())]
+        incomplete = [feature for feature in probe.frames.schema if bool(gone[feature.name].any())]
+        numbers = [feature.name for feature in incomplete if feature.kind is not Kind.CATEGORICAL]
+        blamed = _blamed(probe, found) or numbers or [feature.name for feature in incomplete]
         raise not_affine(blamed, "the training rows come out differently than any affine map makes them")
     points = random_points(probe, found, RANDOM_ROWS, np.random.default_rng(0))
     try:
-        same = _close(probe, found, probe.images(points), points)
+        same = close(_images(probe, points), found, points, probe.tolerance)
     except CannotTransformError as error:
         raise not_affine(_blamed(probe, found), f"some values make it fail ({error})") from error
     if not same:
@@ -54,14 +56,17 @@ def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFram
 def _same_on(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> bool:
     for start in range(0, len(X), CHUNK):
         part = slice(start, start + CHUNK)
-        if not _close(probe, found, probe.steps(frame.iloc[part]), X[part]):
+        if not close(probe.steps(frame.iloc[part]), found, X[part], probe.tolerance):
             return False
     return True
 
 
-def _close(probe: Probe, found: AffineMap, images: Array, X: Array) -> bool:
-    gap = np.abs(images - found(X)).max(axis=0, initial=0.0)
-    return bool((gap <= probe.tolerance * found.scale(X)).all())  # false for NaN
+def _images(probe: Probe, points: Array) -> Array:
+    """What the preprocessing makes of points (m, d), if it is finite; (m, q)."""
+    images = probe.images(points)
+    if not np.isfinite(images).all():
+        raise CannotTransformError("it gives values that are not finite")
+    return images
 
 
 def random_points(probe: Probe, found: AffineMap, count: int, rng: np.random.Generator) -> Array:
@@ -97,7 +102,7 @@ def _blamed(probe: Probe, found: AffineMap) -> list[str]:
         changed = before.copy()
         changed[:, part] = after[:, part]
         try:
-            moved = probe.images(changed) - probe.images(before)
+            moved = _images(probe, changed) - _images(probe, before)
         except CannotTransformError:
             blamed.append(name)
             continue
@@ -115,7 +120,7 @@ def _failing_alone(probe: Probe, found: AffineMap, after: Array) -> list[str]:
         points = np.tile(probe.base, (len(after), 1))
         points[:, part] = after[:, part]
         try:
-            same = _close(probe, found, probe.images(points), points)
+            same = close(_images(probe, points), found, points, probe.tolerance)
         except CannotTransformError:
             same = False
         if not same:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_frame, people_matrix
 from rocerf.data.feature import Kind
-from rocerf.data.frames import Frames
+from rocerf.data.frames import Frames, people_in_schema_space
+from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
-from rocerf.models.pipeline_check import refuse_what_is_not_affine
-from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges
-from rocerf.models.pipeline_steps import Preprocessing, quietly
+from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, close
+from rocerf.models.pipeline_steps import CannotTransformError, Preprocessing, quietly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +31,8 @@ RULES: tuple[PreprocessingRule, ...] = ("frozen", "refitted")
 #: By how much the log-odds fall of a person whose category the pipeline, fitted again, refuses to encode.
 UNSEEN = 1000.0
 
-#: Rows on which a refitted preprocessing is compared with its affine map; before the first deletion, all are.
-CHECKED_ROWS = 256
+#: Largest relative difference between a preprocessing and the same fitted again on the same rows.
+REPRODUCED = 1e-6
 
 
 def checked_rule(preprocessing: Any) -> PreprocessingRule:
@@ -54,6 +53,11 @@ class Deployed:
     pipeline: Any
     steps: Preprocessing
     sign: float
+
+    @classmethod
+    def of(cls, pipeline: Any, steps: Preprocessing, train: TrainingSet) -> Deployed:
+        """A fitted pipeline of two classes, one of them favourable."""
+        return cls(pipeline, steps, 1.0 if pipeline.classes_[1] == train.favourable else -1.0)
 
     def log_odds(self, frame: pd.DataFrame) -> Array:
         """Log-odds of the favourable label for rows of the user's columns, shape (m,)."""
@@ -80,30 +84,42 @@ class Recipe:
         return replace(self, frame=self.frame.iloc[rows], labels=self.labels[rows], missing=self.missing[rows])
 
     def fitted_again(self, X: Array, frames: Frames) -> Refit:
-        """The preprocessing fitted on these rows; ``X`` (n, d) are the same rows in schema space."""
+        """The preprocessing fitted on these rows; ``X`` (n, d) are the same rows in schema space.
+
+        What the fit made of the rows must be what the map found makes of them.
+        """
         steps, images = self.steps.fitted_again(self.frame, self.labels)
         probe = Probe(steps, frames, replace(self.ranges, counts=Ranges.counted(X, frames)))
-        found = probe.found()
+        try:
+            found = probe.found(fills=bool(frames.fills))
+        except CannotTransformError as error:
+            raise UnsupportedModelError(
+                f"Expected preprocessing that takes the rows it was fitted on, got one that cannot ({error}) after "
+                "deletions; keep it as it is: preprocessing='frozen'."
+            ) from error
         X = filled(X, self.missing, found, frames)
-        checked = np.linspace(0, len(X) - 1, min(len(X), CHECKED_ROWS)).astype(np.intp)
-        refuse_what_is_not_affine(probe, found, self.frame.iloc[checked], X[checked])
-        return Refit(replace(self, steps=steps), found, replace(frames, fills=dict(found.fills)), X, images)
+        if not close(images, found, X, 10 * probe.tolerance):
+            raise NotAtOptimumError(
+                "Expected preprocessing that, fitted again, makes of its rows what it makes of others, got one that "
+                "does not: it is random, or treats the rows it is fitted on unlike others (TargetEncoder). Use "
+                "preprocessing='frozen'."
+            )
+        return Refit(replace(self, steps=steps), found, replace(frames, fills=dict(found.fills)), X)
 
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """Preprocessing fitted again: as a map, with the rows (n, d) as it fills them, and its own fit's images (n, q)."""
+    """Preprocessing fitted again: as a map, and with the rows (n, d) as it fills them."""
 
     recipe: Recipe
     found: AffineMap
     frames: Frames
     X: Array
-    images: Array
 
     @property
     def handicap(self) -> Array | None:
         """What categories that it refuses to encode add to the score, (d,); None where there are none."""
-        return -UNSEEN * self.found.refused if self.found.refused.any() else None
+        return np.where(self.found.refused, -UNSEEN, 0.0) if self.found.refused.any() else None
 
 
 def filled(X: Array, missing: NDArray[np.bool_], found: AffineMap, frames: Frames) -> Array:
@@ -130,23 +146,17 @@ class PipelineParts:
 
     def matrix(self, X: Any) -> Array:
         """People (P, d) in schema space, from the user's own columns, or given as points of schema space."""
-        if is_frame(X) and (self.of_user(X) or not set(self.frames.columns) <= set(map(str, X.columns))):
-            return self.frames.encode(X)[0]
-        matrix, _ = people_matrix(X, self.frames.columns, named=True)
-        return matrix
-
-    def of_user(self, X: Any) -> bool:
-        """Whether X is a DataFrame of the user's own columns."""
-        return is_frame(X) and set(self.frames.schema.names) <= set(map(str, X.columns))
+        return people_in_schema_space(X, self.frames)
 
     def own_log_odds(self, X: Any, matrix: Array) -> Array:
-        """The user's pipeline's log-odds (P,), NaN where it was not asked: values missing, or no values of the schema."""
+        """Log-odds (P,) by the user's pipeline; NaN where it was not asked, as its columns cannot hold the point."""
         log_odds = np.full(len(matrix), np.nan)
         asked = np.isfinite(matrix).all(axis=1)
-        if not self.of_user(X):
+        own = self.frames.are_of(X)
+        if not own:
             asked &= self._expressible(matrix)
         if self.deployed is not None and asked.any():
-            frame = X[asked] if self.of_user(X) else self.frames.decode(matrix[asked])
+            frame = X[asked] if own else self.frames.decode(matrix[asked])
             log_odds[asked] = self.deployed.log_odds(frame)
         return log_odds
 
@@ -155,13 +165,27 @@ class PipelineParts:
         schema = self.frames.schema
         whole = [feature.kind is not Kind.CONTINUOUS for feature in schema.column_features]
         discrete = matrix[:, whole]
-        good = np.asarray((discrete == np.rint(discrete)).all(axis=1))
-        return good & np.array([not said for said in schema.problems(matrix)], bool)
+        good = (discrete == np.rint(discrete)).all(axis=1)
+        return np.asarray(good & np.array([not said for said in schema.problems(matrix)], bool))
 
     def retrained(self, rows: NDArray[np.intp]) -> PipelineParts:
         """What the model retrained on these rows has, where its preprocessing stays."""
         recipe = None if self.recipe is None else self.recipe.keeping(rows)
         return replace(self, deployed=None, recipe=recipe)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What happens to the pipeline when rows are deleted, in sentences."""
+        if self.rule == "frozen":
+            return (
+                "the pipeline's preprocessing (scaling, encoding, filling in of missing values), class weights and the "
+                "decision threshold stay as they are when rows are deleted",
+            )
+        return (
+            "the pipeline's preprocessing (scaling, encoding, filling in of missing values) is fitted again on the "
+            "rows left; class weights and the decision threshold stay as they are",
+            "a missing number of a person is the one that the present pipeline fills in, and a category that the "
+            "pipeline fitted again cannot encode is refused",
+        )
 
     def needed_recipe(self) -> Recipe:
         """The recipe, or a refusal."""
@@ -176,12 +200,9 @@ class PipelineParts:
     def refuse_what_is_not_reproduced(self, X: Array, found: AffineMap) -> None:
         """Fitting the preprocessing again on all rows must give what was handed over."""
         again = self.needed_recipe().fitted_again(X, self.frames)
-        images = found(X)
-        scale = 1e-6 * (1e-12 + found.scale(X))
-        same = again.images.shape == images.shape and bool((np.abs(again.images - images) <= scale).all())
-        if not same:
+        if not close(again.found(again.X), found, X, REPRODUCED):
             raise NotAtOptimumError(
-                "Expected preprocessing that, fitted again on the rows given, makes the same of them, got one that does "
-                "not: it was fitted on other rows, or with weights, or is random, or treats the rows it is fitted on "
-                "unlike others (TargetEncoder). Pass the rows it was fitted on, or use preprocessing='frozen'."
+                "Expected preprocessing that, fitted again on the rows given, makes the same of them, got one that "
+                "does not: it was fitted on other rows, or with weights. Pass the rows it was fitted on, or use "
+                "preprocessing='frozen'."
             )

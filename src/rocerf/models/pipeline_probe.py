@@ -52,11 +52,11 @@ class AffineMap:
 
     def __call__(self, X: Array) -> Array:
         """Images (m, q) of points (m, d)."""
-        return X @ self.matrix.T + self.shift
+        return np.asarray(X @ self.matrix.T + self.shift)
 
     def scale(self, X: Array) -> Array:
         """What is added up in each image column at most, over these points; (q,)."""
-        return np.abs(self.matrix) @ np.abs(X).max(axis=0, initial=0.0) + np.abs(self.shift)
+        return np.asarray(np.abs(self.matrix) @ np.abs(X).max(axis=0, initial=0.0) + np.abs(self.shift))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,8 @@ class Probe:
         """What the preprocessing makes of points (m, d), in the user's own columns; (m, q)."""
         return self.steps(self.frames.decode(X))
 
-    def found(self) -> AffineMap:
-        """The only affine map that there can be."""
+    def found(self, *, fills: bool = True) -> AffineMap:
+        """The only affine map that there can be; without ``fills`` it is not asked about missing numbers."""
         start, moved, refused = self._moved()
         low, high = self.ranges.low, self.ranges.high
         matrix, shift = np.zeros((moved.shape[1], moved.shape[0])), start.copy()
@@ -142,8 +142,8 @@ class Probe:
             usual = _usual(moved[part][known])
             matrix[:, part] = np.where(known, (moved[part] - usual).T, 0.0)
             shift += usual - start
-        fills, tangled = self._missing(start, moved)
-        return AffineMap(matrix, shift, fills, refused, tangled)
+        put, tangled = self._missing(start, moved) if fills else ({}, frozenset())
+        return AffineMap(matrix, shift, put, refused, tangled)
 
     def _moved(self) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Image of the base row (q,), of the row moved in each column (d, q), and where there is none (d,)."""
@@ -222,6 +222,14 @@ class Probe:
         """The largest relative difference that counts as none."""
         narrow = any(dtype.lower() in ("float32", "float16") for dtype in self.frames.dtypes.values())
         return NARROW_TOLERANCE if narrow else TOLERANCE
+
+
+def close(images: Array, found: AffineMap, X: Array, tolerance: float) -> bool:
+    """Whether the map makes these images (m, q) of the points (m, d), relative to what it adds up."""
+    if images.shape != (len(X), len(found.shift)):
+        return False
+    gap = np.abs(images - found(X)).max(axis=0, initial=0.0)
+    return bool((gap <= tolerance * found.scale(X)).all())  # false for NaN
 
 
 def _is_category(frames: Frames) -> NDArray[np.bool_]:

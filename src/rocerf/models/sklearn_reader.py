@@ -14,7 +14,7 @@ from rocerf.errors import ColumnError, LabelError, NotAtOptimumError, Unsupporte
 from rocerf.models.class_weight import balanced_weights
 
 if TYPE_CHECKING:
-    from rocerf.models.logistic import LogisticModel, Polish
+    from rocerf.models.logistic_fit import LogisticFit, Polish
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,16 @@ class SklearnReading:
     class_weight: Mapping[Any, float] | None
 
 
-def read_logistic_regression(fitted: Any, train: TrainingSet) -> SklearnReading:
-    """Check that the estimator is one we can retrain exactly, and read its objective."""
+def read_logistic_regression(fitted: Any, train: TrainingSet, *, same_columns: bool = True) -> SklearnReading:
+    """Check that the estimator is one we can retrain exactly, and read its objective.
+
+    ``same_columns`` is false for the end of a pipeline, which sees other columns than the training rows have.
+    """
     _refuse_other_estimators(fitted)
     _refuse_other_penalties(fitted, train)
     _check_labels(fitted, train)
-    _check_columns(fitted, train)
+    if same_columns:
+        _check_columns(fitted, train)
     toward_favourable = 1.0 if fitted.classes_[1] == train.favourable else -1.0
     theta = np.asarray(fitted.coef_, dtype=np.float64)[0] * toward_favourable
     if fitted.fit_intercept:
@@ -54,19 +58,20 @@ def read_logistic_regression(fitted: Any, train: TrainingSet) -> SklearnReading:
     )
 
 
-def refuse_far_from_optimum(model: LogisticModel, given: Array, fitted: Any) -> Polish:
+def refuse_far_from_optimum(fit: LogisticFit, given: Array, fitted: Any) -> Polish:
     """Measure what polishing changed; refuse where it is more than a loose tolerance explains."""
-    from rocerf.models.logistic import Polish
+    from rocerf.models.logistic_fit import Polish
 
+    theta = fit.minimum.theta
     moved_squares, largest, scores = 0.0, 0.0, []
-    for rows in model.objective.chunks():
-        design = model.design(model.train.X[rows])
-        moved = design @ (model.theta - given)
+    for rows in fit.objective.chunks():
+        design = fit.objective.design(fit.train.X[rows])
+        moved = design @ (theta - given)
         moved_squares += float(moved @ moved)
         largest = max(largest, float(np.abs(moved).max()))
-        scores.append(design @ model.theta)
+        scores.append(design @ theta)
     spread = max(float(np.concatenate(scores).std()), 1e-12)
-    polish = Polish(shift=float(np.sqrt(moved_squares / len(model.train))) / spread, largest_shift=largest / spread)
+    polish = Polish(shift=float(np.sqrt(moved_squares / len(fit.train))) / spread, largest_shift=largest / spread)
     if not polish.shift <= LARGEST_SHIFT:
         iterations = int(np.max(getattr(fitted, "n_iter_", 0)))
         likely = (
@@ -77,7 +82,7 @@ def refuse_far_from_optimum(model: LogisticModel, given: Array, fitted: Any) -> 
             "or its settings (C, class_weight) were changed after the fit: pass exactly what it was fitted on"
         )
         raise NotAtOptimumError(
-            f"Expected a model at the optimum of its own objective on these {len(model.train)} rows, got one whose "
+            f"Expected a model at the optimum of its own objective on these {len(fit.train)} rows, got one whose "
             f"scores move by {polish.shift:.2g} standard deviations when carried there (at most {LARGEST_SHIFT} is "
             f"allowed). Most likely {likely}. (A few missing rows, or many that resemble the rest, would not be "
             "noticed by this check.)"
@@ -97,7 +102,8 @@ def _refuse_other_estimators(fitted: Any) -> None:
     if not isinstance(fitted, LogisticRegression):
         raise UnsupportedModelError(
             f"Expected a fitted scikit-learn LogisticRegression, got {name}; fit one on the prepared numeric "
-            "columns. A StandardScaler followed by LogisticRegression(C=...) is LogisticModel.fit(train, C=...)."
+            "columns. A StandardScaler followed by LogisticRegression(C=...) is LogisticModel.fit(train, C=...); "
+            "pipelines are taken over by rocerf.from_pipeline."
         )
     if not hasattr(fitted, "coef_"):
         raise UnsupportedModelError(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Reading, Wording, vanishing_class
+from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,7 @@ class Certified:
     searches: tuple[str, ...] = ()
 
     def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:
+        refuse_refitted_preprocessing(model, self.wording.name)
         self.model = model
         self.k = k
         self.options = options

@@ -20,7 +20,7 @@ from rocerf.deletion.row_effects import Effects, effects_of
 from rocerf.deletion.worst_rows import WorstRows
 from rocerf.models.model import FirstOrderModel, LinearModel
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Reading, Wording, vanishing_class
+from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
 
 Array = NDArray[np.float64]
 
@@ -47,6 +47,7 @@ class FirstOrder:
     searches: tuple[str, ...] = ()
 
     def __init__(self, model: FirstOrderModel, k: int, *, seed: int = 0) -> None:
+        refuse_refitted_preprocessing(model, self.wording.name)
         self.model = model
         self.k = k
         self._seed = seed

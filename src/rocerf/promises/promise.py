@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.errors import OptionError
 from rocerf.models.model import FirstOrderModel, Refittable
 
 Array = NDArray[np.float64]
@@ -141,6 +142,16 @@ class Held(Protocol):
     def held_at(self, X: Array) -> Callable[[Array], Reading]:
         """The promise as it is at X (P, d): equal there, never below elsewhere; for points of the same people."""
         ...
+
+
+def refuse_refitted_preprocessing(model: object, promise: str) -> None:
+    """Promises whose mathematics knows one design only are not for pipelines whose preprocessing is fitted again."""
+    if getattr(model, "preprocessing", None) == "refitted":
+        raise OptionError(
+            f"Expected a pipeline with preprocessing='frozen' for the promise {promise!r}, whose mathematics is about "
+            "preprocessing that stays as it is, got preprocessing='refitted'; use the promise 'retrained' or "
+            "'simulated', or give it model.frozen."
+        )
 
 
 def vanishing_class(model: Refittable | FirstOrderModel, k: int) -> str | None:

@@ -3,7 +3,8 @@
 Each truly retrained model ``theta_S`` is one exact cut ``theta_S'x~ >= delta``, **the same for every person**: which
 points survive S does not depend on who asks. So there is one growing pool of cuts for each (model, k). A point is first
 held against the pool, which costs one small product; only where the pool has nothing against it does the
-adversary search, and what it finds joins the pool.
+adversary search, and what it finds joins the pool. The pool is kept in schema space, where a pipeline whose
+preprocessing was fitted again is a half-space like any other.
 
 A search may miss a set that is worse by a hair. Cuts therefore aim a little deeper than found: by ``slack`` times the
 drop, ``theta_S + slack (theta_S - theta)``, still linear. A point passes when the worst found leaves it at least
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary, Attacks
 from rocerf.errors import OptionError
+from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, vanishing_class
@@ -34,17 +36,20 @@ SLACK = 0.01
 
 @dataclass(eq=False)
 class Pool:
-    """Retrained models found so far: parameters (m, p) and the numbers of the rows each went without."""
+    """Retrained models found so far, m half-spaces of schema space, and the numbers of the rows each went without."""
 
-    thetas: Array
+    models: LinearEnsemble
     deleted_rows: list[NDArray[np.intp]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.thetas)
+        return len(self.models)
 
     def add(self, attacks: Attacks, which: NDArray[np.intp]) -> None:
         """Take over the models of these attacks."""
-        self.thetas = np.concatenate([self.thetas, attacks.thetas[which]])
+        self.models = LinearEnsemble(
+            np.concatenate([self.models.slopes, attacks.slopes[which]]),
+            np.concatenate([self.models.constants, attacks.constants[which]]),
+        )
         self.deleted_rows.extend(attacks.deleted_rows[place] for place in which)
 
 
@@ -76,7 +81,6 @@ class Retrained:
     )
     concave = True
     smooth = True
-    assumptions: tuple[str, ...] = ()
 
     def __init__(
         self, model: LogisticModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
@@ -95,7 +99,7 @@ class Retrained:
     @cached_property
     def pool(self) -> Pool:
         """The shared pool; at first only the model itself, without which nothing was deleted."""
-        return Pool(self.model.theta[None, :], [np.empty(0, np.intp)])
+        return Pool(LinearEnsemble(*self.model.halfspaces(self.model.theta[None, :])), [np.empty(0, np.intp)])
 
     def known_deletions_only(self) -> Retrained:
         """The same promise about the deletions found so far, exactly and without further search.
@@ -103,9 +107,19 @@ class Retrained:
         Its optimum bounds from below the cost of any point that truly survives all deletions.
         """
         same = Retrained(self.model, self.k, effort=self.effort, slack=0.0)
-        same.pool = Pool(self.pool.thetas, list(self.pool.deleted_rows))
+        same.pool = Pool(self.pool.models, list(self.pool.deleted_rows))
         same._searching = False
         return same
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """How deletions of a pipeline that is fitted again are looked for."""
+        if self.model.preprocessing != "refitted":
+            return ()
+        return (
+            "deletions are looked for with the preprocessing frozen, and what is found is then retrained with the "
+            "preprocessing fitted again",
+        )
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -118,7 +132,7 @@ class Retrained:
 
     def remembered(self, X: Array) -> Reading:
         """The lowest score of each point over the pool, as found, and the rows that bring it about."""
-        lowest, which = self._against_pool(self.model.score_gradient(X))
+        lowest, which = self._against_pool(X)
         return self._reading(X, lowest, which, np.zeros(len(X), np.intp), np.zeros(len(X)))
 
     def read(self, X: Array, target: float = -np.inf) -> Reading:
@@ -127,31 +141,28 @@ class Retrained:
             return self._read(X, target)
 
     def _read(self, X: Array, target: float) -> Reading:
-        directions = self.model.score_gradient(X)
-        today = directions @ self.model.theta
         # (1 + depth) score - depth today < target  <=>  score < floor
         depth = self.slack / 2
-        floor = (target + self.model.offset + depth * today) / (1.0 + depth)
-        lowest, which = self._against_pool(directions)
+        floor = (target + depth * self.model.score(X)) / (1.0 + depth)
+        lowest, which = self._against_pool(X)
         asking = np.flatnonzero(lowest >= floor) if self._searching else np.empty(0, np.intp)
         retrainings = np.zeros(len(X), np.intp)
         if len(asking):
-            stop = floor[asking] - self.model.offset
             known = [self.pool.deleted_rows[best] for best in which[asking]]
-            attacks = self.adversary.attack_all(X[asking], stop_below=stop, known=known)
+            attacks = self.adversary.attack_all(X[asking], stop_below=floor[asking], known=known)
             self._ran.update(dict.fromkeys(attacks.searches))
             retrainings[asking] = attacks.retrainings
             self._learn(attacks, asking, lowest, which)
         return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
-    def _against_pool(self, directions: Array) -> tuple[Array, NDArray[np.intp]]:
-        """Lowest score ``x~'theta_S`` over the pool (P,), and which model gives it."""
-        scores = directions @ self.pool.thetas.T
+    def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        """Lowest score over the pool (P,), and which model gives it."""
+        scores = self.pool.models.scores(X).T
         which = scores.argmin(axis=1)
         return scores[np.arange(len(scores)), which], which
 
     def _learn(self, attacks: Attacks, asking: NDArray[np.intp], lowest: Array, which: NDArray[np.intp]) -> None:
-        found = attacks.scores + self.model.offset
+        found = attacks.scores
         better = np.flatnonzero(found < lowest[asking])
         lowest[asking[better]] = found[better]
         trained = better[np.isfinite(found[better])]  # a deletion after which there is no model is no cut
@@ -161,15 +172,14 @@ class Retrained:
     def _reading(
         self, X: Array, lowest: Array, which: NDArray[np.intp], retrainings: NDArray[np.intp], depths: Array
     ) -> Reading:
-        thetas = self.pool.thetas[which]
-        slopes, constants = self.model.halfspaces(thetas + depths[:, None] * (thetas - self.model.theta))
+        slopes, constants = self.pool.models.slopes, self.pool.models.constants
+        constants = constants[which] + depths * (constants[which] - constants[0])
+        slopes = slopes[which] + depths[:, None] * (slopes[which] - slopes[0])
         values = np.einsum("ij,ij->i", slopes, X) + constants
         hopeless = np.isneginf(lowest)  # no point survives a deletion after which there is no model
         values, slopes = np.where(hopeless, -np.inf, values), np.where(hopeless[:, None], 0.0, slopes)
         ids, rows = self.model.train.ids, self.pool.deleted_rows
-        reading = Reading(
-            values, slopes, lambda point: ids[rows[which[point]]], lowest - self.model.offset, retrainings
-        )
+        reading = Reading(values, slopes, lambda point: ids[rows[which[point]]], lowest, retrainings)
         return reading.floored_by(Plain(self.model).read(X))
 
     def impossible(self) -> str | None:

@@ -110,6 +110,43 @@ class NormCost:
         """None: the price of a unit is the same everywhere."""
 
 
+#: Columns of a one-hot group whose reference category was left out, and what a change of category costs.
+OpenGroup = tuple[tuple[int, ...], float]
+
+
+def _with_open_groups(up: Array, down: Array, X0: Array, groups: Sequence[OpenGroup]) -> tuple[Array, Array]:
+    """Prices (P, d) where a reference category has no column: who has a category pays to leave it, others to enter one.
+
+    Half a price for each of two columns would make the way to the reference, on which one column moves, half as dear.
+    """
+    up, down = up.copy(), down.copy()
+    for places, price in groups:
+        own = X0[:, list(places)] == 1
+        up[:, list(places)] = np.where(own.any(axis=1)[:, None], 0.0, price)
+        down[:, list(places)] = np.where(own, price, 0.0)
+    return up, down
+
+
+def _paid(change: Array, up: Array, down: Array) -> Array:
+    """What changes (P, d) cost at these prices, (P,)."""
+    return np.asarray((np.where(change > 0, up, 0.0) * change - np.where(change < 0, down, 0.0) * change).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenNormCost(NormCost):
+    """The L1 norm where a change of category in groups without a column for their reference has one price."""
+
+    open_groups: tuple[OpenGroup, ...] = ()
+
+    def of(self, X: Array, X0: Array) -> Array:
+        """Cost of each move."""
+        return _paid(X - X0, *self.prices(X0))
+
+    def prices(self, X0: Array) -> tuple[Array, Array]:
+        """The same both ways, but for the columns of these groups."""
+        return _with_open_groups(*super().prices(X0), X0, self.open_groups)
+
+
 @dataclass(frozen=True, eq=False)
 class PercentileCost:
     """The sum of how far each value moves among the training rows; a changed category or answer costs 1.
@@ -121,21 +158,22 @@ class PercentileCost:
     scale: Array
     curves: tuple[Curve | None, ...]
     halves: Array  # price of a unit in columns without a curve: 1/2 for one of a group's columns, which move in pairs
+    open_groups: tuple[OpenGroup, ...] = ()
     name: str = "percentile"
     norm: Norm = Norm.L1
 
     def of(self, X: Array, X0: Array) -> Array:
         """Cost of each move."""
-        total = np.abs(X - X0) @ self.halves
+        total = _paid(X - X0, *self.prices(X0))
         for column, curve in enumerate(self.curves):
             if curve is not None:
                 total += np.abs(np.interp(X[:, column], *curve) - np.interp(X0[:, column], *curve))
-        return np.asarray(total)
+        return total
 
     def prices(self, X0: Array) -> tuple[Array, Array]:
         """Those of the columns without a curve."""
         prices = np.broadcast_to(self.halves, X0.shape)
-        return prices, prices
+        return _with_open_groups(prices, prices, X0, self.open_groups)
 
     def curve(self, column: int) -> Curve | None:
         """The percentiles of a number."""
@@ -147,8 +185,8 @@ class CostTable:
     """A user's own prices: for a number a price a unit or ``(up, down)``, for a category one price or one a change.
 
     ``prices`` maps a feature (or one-hot group) to a number, to a pair (up, down), or, for categories, to a mapping
-    from category to category to price; changes that are not listed are not for sale. Features that may change and have
-    no price are refused.
+    from category to category to price; changes that are not listed are not for sale. A group whose reference category
+    was left out has one price for every change. Features that may change and have no price are refused.
 
     Examples
     --------
@@ -173,6 +211,7 @@ class CostTable:
         d = len(schema.columns)
         up, down = np.zeros(d), np.zeros(d)
         switches: list[tuple[tuple[int, ...], Array]] = []
+        open_groups: list[OpenGroup] = []
         for attribute in schema.attributes:
             features = [schema.column_features[place] for place in attribute.places]
             price = self.prices.get(attribute.name)
@@ -183,11 +222,13 @@ class CostTable:
                         "or make the feature fixed."
                     )
                 continue
-            if attribute.categories is not None:
+            if not attribute.complete:
+                open_groups.append((attribute.places, _one_price(price, attribute.name)))
+            elif attribute.categories is not None:
                 switches.append((attribute.places, _switch_prices(price, attribute.categories, attribute.name)))
             else:
                 up[attribute.places[0]], down[attribute.places[0]] = _two_prices(price, attribute.name)
-        return TableCost(scale, up, down, tuple(switches))
+        return TableCost(scale, up, down, tuple(switches), tuple(open_groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,24 +239,21 @@ class TableCost:
     up: Array
     down: Array
     switches: tuple[tuple[tuple[int, ...], Array], ...]
+    open_groups: tuple[OpenGroup, ...] = ()
     name: str = "table"
     norm: Norm = Norm.L1
 
     def of(self, X: Array, X0: Array) -> Array:
         """Cost of each move."""
-        up, down = self.prices(X0)
-        change = X - X0
-        return np.asarray(
-            (np.where(change > 0, up, 0.0) * change - np.where(change < 0, down, 0.0) * change).sum(axis=1)
-        )
+        return _paid(X - X0, *self.prices(X0))
 
     def prices(self, X0: Array) -> tuple[Array, Array]:
         """Units up and down; a category is paid for by the column that becomes 1."""
         up, down = np.tile(self.up, (len(X0), 1)), np.tile(self.down, (len(X0), 1))
         for places, table in self.switches:
             own = X0[:, list(places)]
-            up[:, list(places)] = np.where(own.sum(axis=1)[:, None] == 1, table[own.argmax(axis=1)], table.mean(axis=0))
-        return up, down
+            up[:, list(places)] = table[own.argmax(axis=1)]
+        return _with_open_groups(up, down, X0, self.open_groups)
 
     def curve(self, column: int) -> None:
         """None: the price of a unit is the same everywhere."""
@@ -244,6 +282,15 @@ def _switch_prices(price: Any, categories: Sequence[Any], name: str) -> Array:
     return table
 
 
+def _one_price(price: Any, name: str) -> float:
+    if not is_number(price):
+        raise OptionError(
+            f"Expected one price for every change of {name!r}, whose reference category has no column and so no name, "
+            f"got {price!r}; give a number."
+        )
+    return _price(price, name)
+
+
 def _two_prices(price: Any, name: str) -> tuple[float, float]:
     if isinstance(price, Sequence) and not isinstance(price, str) and len(price) == 2:
         return _price(price[0], name), _price(price[1], name)
@@ -270,15 +317,24 @@ def cost_named(cost: Any, train: TrainingSet, schema: FeatureSchema | None) -> C
     answers = np.array([feature.kind in (Kind.BINARY, Kind.CATEGORICAL) for feature in features])
     in_pairs = np.array([feature.kind is Kind.CATEGORICAL or feature.group is not None for feature in features])
     unit = np.where(in_pairs, 2.0, 1.0)
+    open_groups = _open_groups(schema, weights)
     if cost == "mad":
         deviation = np.median(np.abs(train.X - np.median(train.X, axis=0)), axis=0)
         # Where more than half of the rows agree the median deviation is 0 and says nothing; the standard one does.
         deviation = np.where(deviation > 0, deviation, spread)
-        return NormCost(Norm.L1, np.where(answers, unit, deviation) / weights, "mad")
+        lengths = np.where(answers, unit, deviation) / weights
+        if open_groups:
+            return OpenNormCost(Norm.L1, lengths, "mad", open_groups)
+        return NormCost(Norm.L1, lengths, "mad")
     curves = tuple(
         None if answer else _percentiles(train.X[:, place], weights[place]) for place, answer in enumerate(answers)
     )
-    return PercentileCost(spread / weights, curves, np.where(answers, weights / unit, 0.0))
+    return PercentileCost(spread / weights, curves, np.where(answers, weights / unit, 0.0), open_groups)
+
+
+def _open_groups(schema: FeatureSchema | None, weights: Array) -> tuple[OpenGroup, ...]:
+    attributes = () if schema is None else schema.attributes
+    return tuple((a.places, float(weights[list(a.places)].mean())) for a in attributes if not a.complete)
 
 
 def _features(train: TrainingSet, schema: FeatureSchema | None) -> tuple[Feature, ...]:

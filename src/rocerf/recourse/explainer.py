@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -40,7 +40,12 @@ from rocerf.recourse.triage import Triage
 from rocerf.version import __version__
 
 if TYPE_CHECKING:
+    from datetime import date
+
     import pandas as pd
+
+    from rocerf.recourse.letter import Letter
+    from rocerf.recourse.letter_words import Words
 
 Array = NDArray[np.float64]
 
@@ -304,6 +309,38 @@ class Rocerf:
         good = master.allowed.of(found).holds(points) & (self.model.deployed_score(points) >= 0)
         solution.forget(found[~good])
         solution.outcomes[found[~good]] = Outcome.GAVE_UP
+
+    def letters(
+        self,
+        recourses: Recourses | Sequence[Recourses],
+        *,
+        valid_until: date | None,
+        model_version: str = "",
+        issued: date | None = None,
+        language: str | Words = "en",
+        digits: int = 3,
+        refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
+    ) -> tuple[Letter, ...]:
+        """A letter for each person: what to change, what was held fixed, the promise, until when it is valid.
+
+        ``recourses`` are this explainer's, or what :meth:`alternatives` gave: then each letter lists the options,
+        cheapest first. Numbers are rounded to so many significant ``digits`` in the direction of the change, and every
+        point is checked again as it is written: against the rules, the model in use and the promise. Letters are of
+        today where ``issued`` is left out. ``refusal_reasons``, by name or one list a person, get a section of their
+        own.
+        """
+        from rocerf.recourse.letter_writing import write_letters
+
+        return write_letters(
+            self,
+            recourses,
+            valid_until=valid_until,
+            model_version=model_version,
+            issued=issued,
+            language=language,
+            digits=digits,
+            refusal_reasons=refusal_reasons,
+        )
 
     def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
         """What deleting these rows does to recourses already given: retrain without them, see which still hold."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.certificate import Certificate
 from rocerf.errors import FileFormatError, OptionError
+from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.model import Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
@@ -126,7 +127,8 @@ def _learned(promise: Promise) -> dict[str, Any]:
         rows = promise.pool.deleted_rows
         return {
             "slack": np.array(promise.slack),
-            "thetas": promise.pool.thetas,
+            "slopes": promise.pool.models.slopes,
+            "constants": promise.pool.models.constants,
             "rows": np.concatenate(rows) if rows else np.empty(0, np.intp),
             "sizes": np.array([len(chosen) for chosen in rows], dtype=np.intp),
         }
@@ -147,7 +149,7 @@ def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
     if isinstance(promise, Retrained) and state:
         promise.slack = float(state["slack"])
         rows = np.split(state["rows"], np.cumsum(state["sizes"])[:-1])
-        promise.pool = Pool(state["thetas"], rows)
+        promise.pool = Pool(LinearEnsemble(state["slopes"], state["constants"]), rows)
     elif isinstance(promise, SimulatedPromise) and state:
         promise.from_arrays(state)
     elif isinstance(promise, Certified) and state:

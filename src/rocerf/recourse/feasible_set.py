@@ -113,6 +113,10 @@ class FeasibleSet:
         own = self.rules.from_own if self.rules is not None else np.zeros(self.X0.shape[1], bool)
         return np.where(own, self.X0, 0.0)
 
+    def complete(self, attribute: Attribute) -> Mask:
+        """Who must have one of the categories with a column, (P,); others may have the reference category."""
+        return np.asarray((self.X0[:, list(attribute.tied)] == 1).any(axis=1) | attribute.complete)
+
     @property
     def empty(self) -> Mask:
         """People whose own values contradict the rules, shape (P,)."""
@@ -143,9 +147,10 @@ class FeasibleSet:
         X = np.where(self.stepped, on_steps, self.clip(X))
         for attribute in rules.attributes:
             columns = list(attribute.places)
-            if attribute.categories is not None and attribute.complete:
+            if attribute.categories is not None:
                 open_ = np.where(self.upper[:, columns] >= 1, X[:, columns], -np.inf)
-                X[:, columns] = open_.argmax(axis=1)[:, None] == np.arange(len(columns))
+                one = open_.argmax(axis=1)[:, None] == np.arange(len(columns))
+                X[:, columns] = np.where(self.complete(attribute)[:, None], one, X[:, columns])
         return X
 
     def changed(self, X: Array) -> Mask:
@@ -167,7 +172,7 @@ class FeasibleSet:
         for attribute in rules.attributes:
             if attribute.categories is not None:
                 total = X[:, list(attribute.places)].sum(axis=1)
-                inside &= (total == 1) if attribute.complete else (total <= 1)
+                inside &= (total == 1) | ((total == 0) & ~self.complete(attribute))
         room = ROUNDING * (1 + np.abs(rules.limits) + np.abs(X) @ np.abs(rules.relations).T)
         inside &= (rules.limits + room >= X @ rules.relations.T).all(axis=1)
         if rules.most_changes is not None:

@@ -91,7 +91,8 @@ class Program:
                 row = np.zeros(len(self.x0))
                 row[list(attribute.places)] = 1.0
                 coefficients, constant = self._in_columns(row)
-                (self.equal if attribute.complete else self.rows).append((coefficients, 1.0 - constant))
+                one = self.allowed.complete(attribute)[0]
+                (self.equal if one else self.rows).append((coefficients, 1.0 - constant))
         for relation, limit in zip(rules.relations, rules.limits, strict=True):
             self._at_most(relation, limit)
         excluded = () if self.allowed.excluded is None else self.allowed.excluded[0]
@@ -124,7 +125,9 @@ class Program:
         for j in np.flatnonzero(~(self.stepped | self.continuous)):
             self.constant += self._of(int(j), float(self.fixed_value[j]), up, down)
         for j in self._moving():
-            if self.stepped[j] and self.upper[j] - self.lower[j] == 1.0:
+            if self.lower[j] == self.upper[j]:  # one step inside the box is no choice
+                self.constant += self._of(int(j), self._value(j, self.lower[j]), up, down)
+            elif self.stepped[j] and self.upper[j] - self.lower[j] == 1.0:
                 first, second = (self._of(j, self._value(j, n), up, down) for n in (self.lower[j], self.upper[j]))
                 self.objective[j] = second - first
                 self.constant += first - self.lower[j] * (second - first)

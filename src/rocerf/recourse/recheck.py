@@ -4,24 +4,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.errors import DataError
+from rocerf.errors import DataError, ModelError
+from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.recourse.result import Recourses, finite_or_none
 
 Array = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class PreprocessingDifference:
+    """What it matters at the recommended points whether a pipeline's preprocessing is fitted again after the deletion.
+
+    ``rule`` is how the model in question does it; ``largest`` is the largest difference in score, ``decisions`` counts
+    the points that one of the two retrained models accepts and the other refuses.
+    """
+
+    rule: str
+    largest: float
+    decisions: int
+
+    @classmethod
+    def between(
+        cls, model: LogisticModel, later: LogisticModel, ids: NDArray[Any], X: Array
+    ) -> PreprocessingDifference | None:
+        """Of a model of a pipeline, the same retrained by its own rule, and points (P, d); None if it has no other."""
+        other = model.with_preprocessing("frozen" if model.preprocessing == "refitted" else "refitted")
+        try:
+            one, two = later.score(X), (other.without(ids) if len(ids) else other).score(X)
+        except ModelError:  # preprocessing that is not meant to be, or cannot be, fitted again on these rows
+            return None
+        largest = float(np.abs(one - two).max(initial=0.0))
+        return cls(str(model.preprocessing), largest, int(((one >= 0) != (two >= 0)).sum()))
+
+    def __str__(self) -> str:
+        other = "frozen" if self.rule == "refitted" else "refitted"
+        decisions = {0: "no decision", 1: "1 decision"}.get(self.decisions, f"{self.decisions} decisions")
+        return f"with {other} preprocessing scores differ by up to {self.largest:.2g} and {decisions}"
+
+
 @dataclass(frozen=True, eq=False)
 class Recheck:
     """Scores of the recommended points before and after a real deletion, shape (P,); NaN where nobody answered.
 
-    ``holds`` is true where the retrained model still accepts the point.
+    ``holds`` is true where the retrained model still accepts the point. ``preprocessing`` compares the two ways in
+    which a pipeline can be retrained, for a model that came from one.
     """
 
     before: Array
@@ -31,6 +64,7 @@ class Recheck:
     k: int
     promise: str
     names: tuple[Any, ...]
+    preprocessing: PreprocessingDifference | None = None
 
     @property
     def holds(self) -> NDArray[np.bool_]:
@@ -54,6 +88,7 @@ class Recheck:
         return (
             f"{held} of {total} letters still hold after deleting {self.deleted} {rows} and retraining "
             f"({covered} the promise '{self.promise}' about {self.k})"
+            f"{'' if self.preprocessing is None else f'; {self.preprocessing}'}"
         )
 
     def records(self) -> list[dict[str, Any]]:
@@ -71,6 +106,8 @@ class Recheck:
     def to_json(self) -> str:
         """The figures as JSON; no ids of training rows."""
         summary = {"deleted": self.deleted, "k": self.k, "promise": self.promise, "within_promise": self.within_promise}
+        if self.preprocessing is not None:
+            summary["preprocessing"] = asdict(self.preprocessing)
         return json.dumps({**summary, "summary": str(self), "people": self.records()}, default=str)
 
 
@@ -94,7 +131,11 @@ def recheck(model: Refittable, recourses: Recourses, deleted_ids: Iterable[Any])
     answered = recourses.answered
     before[answered] = model.score(recourses.matrix[answered])
     after[answered] = later.score(recourses.matrix[answered])
-    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, recourses.names)
+    difference = None
+    if isinstance(model, LogisticModel) and model.parts is not None and model.parts.recipe is not None:
+        assert isinstance(later, LogisticModel)
+        difference = PreprocessingDifference.between(model, later, model.train.ids[rows], recourses.matrix[answered])
+    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, recourses.names, difference)
 
 
 def check_same_model(model: Refittable, recourses: Recourses) -> None:

@@ -61,10 +61,12 @@ def removal_budget(
 ) -> RemovalBudget:
     """Bounds on the number of deletions each point (P, d) survives, looked for up to ``most``.
 
-    ``proofs`` are certificates to ask; by default one for a single deletion, where the table is small.
+    ``proofs`` are certificates to ask; by default one for a single deletion, where the table is small and the
+    preprocessing of a pipeline stays as it is.
     """
     if proofs is None:
-        proofs = [Certified(model, 1)] if len(model.train) <= QUICK_PROOF_ROWS else []
+        provable = len(model.train) <= QUICK_PROOF_ROWS and model.preprocessing != "refitted"
+        proofs = [Certified(model, 1)] if provable else []
     certified = np.where(model.score(X) >= 0, 0, -1).astype(np.intp)
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:

@@ -1,0 +1,79 @@
+"""Options that several commands share, and the choices they offer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class CostName(StrEnum):
+    """Costs offered on the command line; prices come from a file."""
+
+    L2 = "l2"
+    L1 = "l1"
+    MAD = "mad"
+    PERCENTILE = "percentile"
+
+
+class SolverName(StrEnum):
+    """Solvers offered on the command line."""
+
+    AUTO = "auto"
+    CUTTING_PLANE = "cutting_plane"
+    SEQUENTIAL = "sequential"
+    PENALTY = "penalty"
+
+
+class EffortName(StrEnum):
+    """How hard the adversary looks."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    THOROUGH = "thorough"
+
+
+class PromiseName(StrEnum):
+    """Promises offered on the command line; "plain" promises nothing about deletions."""
+
+    RETRAINED = "retrained"
+    CERTIFIED = "certified"
+    FIRST_ORDER = "first_order"
+    SIMULATED = "simulated"
+    PLAIN = "plain"
+
+
+class PreprocessingName(StrEnum):
+    """What happens to a pipeline's preprocessing when rows are deleted."""
+
+    FROZEN = "frozen"
+    REFITTED = "refitted"
+
+
+class LetterFormat(StrEnum):
+    """Forms of letters."""
+
+    TEXT = "text"
+    HTML = "html"
+    JSON = "json"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
+Train = Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")]
+Label = Annotated[str, typer.Option(help="Name of the label column.")]
+Favourable = Annotated[str, typer.Option(help="The label a person hopes for.")]
+Deletions = Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")]
+Out = Annotated[Path | None, typer.Option(help="Write the result here: .csv or .json.")]
+PeopleIds = Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")]
+TrainIds = Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")]
+ModelFile = Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")]
+PipelineFile = Annotated[Path | None, typer.Option(help="Fitted scikit-learn Pipeline in skops format.")]
+InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]
+EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]
+ShowRows = Annotated[
+    bool, typer.Option("--training-rows", help="Add ids of the worst training rows: other people's data.")
+]
+Columns = list[str] | None

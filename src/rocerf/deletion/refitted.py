@@ -1,0 +1,123 @@
+"""Deletions of a pipeline whose preprocessing is fitted again: found with it frozen, then truly refitted.
+
+The searches know one design. A refitted scaler, encoder or imputer is another one, so what they find is retrained
+once more with the whole pipeline, and only that is reported. Every set refitted for one point is held against all
+points of the request. Besides, the rows of every category that so few rows have that all of them can be deleted are a
+set of their own: a category that no row is left of may be one that the pipeline refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.feature import Kind
+from rocerf.errors import ModelError, NotConvergedError
+from rocerf.models.logistic import LogisticModel
+
+if TYPE_CHECKING:
+    from rocerf.deletion.adversary import Attacks
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: What found the deletion of all rows of a category.
+VANISHED = "a category vanishes"
+
+
+class RefittedModels:
+    """Pipelines refitted after deletions, as half-spaces of schema space, by the rows deleted; kept with the model."""
+
+    @classmethod
+    def of(cls, model: LogisticModel) -> RefittedModels:
+        """The ones of this model, however many adversaries ask."""
+        made = model.derived.get(cls)
+        if not isinstance(made, cls):
+            made = model.derived[cls] = cls(model)
+        return made
+
+    def __init__(self, model: LogisticModel) -> None:
+        self.model = model
+        self._known: dict[bytes, tuple[Array, float]] = {}
+
+    def halfspaces(self, sets: Iterable[Rows]) -> tuple[Array, Array]:
+        """Slopes (m, d) and constants (m,) of the pipeline refitted without each set; -inf where there is no model."""
+        found = [self._halfspace(np.sort(rows)) for rows in sets]
+        return np.array([slope for slope, _ in found]), np.array([constant for _, constant in found])
+
+    def _halfspace(self, rows: Rows) -> tuple[Array, float]:
+        key = rows.tobytes()
+        if key not in self._known:
+            self._known[key] = self._refitted(rows)
+        return self._known[key]
+
+    def _refitted(self, rows: Rows) -> tuple[Array, float]:
+        later = self.model
+        try:
+            later = self.model.without(self.model.train.ids[rows]) if len(rows) else self.model
+        except NotConvergedError:
+            pass  # nothing is known of this deletion: it must not count as harmful
+        except ModelError:
+            return np.zeros(self.model.train.X.shape[1]), -np.inf
+        slope, constant = later.halfspaces(later.theta)
+        return slope, float(constant)
+
+
+def rare_categories(model: LogisticModel, X: Array, k: int) -> list[Rows]:
+    """For each category that some point (P, d) has and at most k training rows, those rows."""
+    assert model.schema is not None
+    sets = []
+    for place, feature in enumerate(model.schema.column_features):
+        if feature.kind is Kind.CATEGORICAL and (X[:, place] > 0.5).any():
+            rows = np.flatnonzero(model.train.X[:, place] == 1)
+            if 0 < len(rows) <= k:
+                sets.append(rows)
+    return sets
+
+
+def truly_refitted(model: LogisticModel, attacks: Attacks, X: Array, k: int) -> Attacks:
+    """The attacks on points (P, d) with every set refitted by the whole pipeline, the worst of all for each point."""
+    sets: dict[bytes, tuple[Rows, str]] = {b"": (np.empty(0, np.intp), "nothing deleted")}
+    for rows, name in zip(attacks.deleted_rows, attacks.found_by, strict=True):
+        sets.setdefault(np.sort(rows).tobytes(), (rows, name))
+    for rows in rare_categories(model, X, k):
+        sets.setdefault(rows.tobytes(), (rows, VANISHED))
+    chosen = list(sets.values())
+    slopes, constants = RefittedModels.of(model).halfspaces(rows for rows, _ in chosen)
+    scores = X @ slopes.T + constants
+    which = scores.argmin(axis=1)
+    return replace(
+        attacks,
+        scores=scores[np.arange(len(X)), which],
+        slopes=slopes[which],
+        constants=constants[which],
+        thetas=np.full(attacks.thetas.shape, np.nan),
+        deleted_rows=tuple(chosen[place][0] for place in which),
+        found_by=tuple(chosen[place][1] for place in which),
+        retrainings=attacks.retrainings + len(chosen) - 1,
+        searches=(*attacks.searches, VANISHED) if VANISHED in dict.fromkeys(n for _, n in chosen) else attacks.searches,
+    )
+
+
+def joined(attacks: Attacks, places: NDArray[np.intp], others: Attacks) -> Attacks:
+    """The attacks with those on some of the points replaced by others where these are worse."""
+    own = np.arange(len(attacks))
+    worse = others.scores < attacks.scores[places]
+    own[places[worse]] = len(attacks) + np.flatnonzero(worse)
+    counted = attacks.retrainings.copy()
+    counted[places] += others.retrainings
+    rows, names = (*attacks.deleted_rows, *others.deleted_rows), (*attacks.found_by, *others.found_by)
+    return replace(
+        attacks,
+        scores=np.concatenate([attacks.scores, others.scores])[own],
+        slopes=np.concatenate([attacks.slopes, others.slopes])[own],
+        constants=np.concatenate([attacks.constants, others.constants])[own],
+        deleted_rows=tuple(rows[place] for place in own),
+        found_by=tuple(names[place] for place in own),
+        retrainings=counted,
+        searches=tuple(dict.fromkeys((*attacks.searches, *others.searches))),
+    )

@@ -1,0 +1,117 @@
+"""A logistic model on disk: arrays and one JSON text in an ``.npz`` file, no pickle.
+
+Of a pipeline the file keeps what it does, which is the affine map, the schema with columns and types, the numbers put
+for missing ones and the deployed coefficients; the pipeline itself is given again when the file is read, if it is
+needed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.frames import Frames
+from rocerf.data.training_set_file import pack, plain_label, unpack
+from rocerf.errors import OptionError
+from rocerf.models.design import AffineDesign, AnyDesign, Design
+from rocerf.models.logistic_fit import LogisticFit, Polish
+from rocerf.models.logistic_objective import Penalty
+from rocerf.models.npz_file import arrays_and_about, reading
+
+if TYPE_CHECKING:
+    from rocerf.models.pipeline_parts import PipelineParts
+
+Array = NDArray[np.float64]
+
+FILE_FORMAT = "rocerf-logistic-model/1"
+
+
+def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
+    """Write model and training rows to one file."""
+    about, arrays = pack(fit.train)
+    weights, parts, design = fit.class_weight, fit.parts, fit.objective.design
+    about |= {
+        "format": FILE_FORMAT,
+        "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
+        "threshold": fit.threshold,
+        "penalty": asdict(fit.objective.penalty),
+        "intercept": design.intercept,
+        "intercept_penalty": fit.objective.intercept_penalty,
+        "polish": None if fit.polish is None else asdict(fit.polish),
+        "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
+    }
+    arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
+    if fit.deployed_theta is not None:
+        arrays["deployed_theta"] = fit.deployed_theta
+    if parts is not None and parts.handicap is not None:
+        arrays["handicap"] = parts.handicap
+    if parts is not None and parts.recipe is not None and parts.recipe.missing.any():
+        arrays["missing"] = parts.recipe.missing
+    with open(path, "wb") as file:
+        np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
+
+
+def _design_arrays(design: AnyDesign) -> dict[str, Array]:
+    if isinstance(design, AffineDesign):
+        return {"matrix": design.matrix, "shift": design.shift}
+    assert isinstance(design, Design)
+    return {"centre": design.centre, "scale": design.scale}
+
+
+def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFit:
+    """The model of a file, its optimum found again by Newton; with its pipeline, if that is given."""
+    with reading(path, FILE_FORMAT, "LogisticModel.save"):
+        arrays, about = arrays_and_about(path, FILE_FORMAT)
+    design: AnyDesign = (
+        AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
+        if "matrix" in arrays
+        else Design(arrays["centre"], arrays["scale"], about["intercept"])
+    )
+    fit = LogisticFit.minimised(
+        unpack(about, arrays),
+        design,
+        Penalty(**about["penalty"]),
+        None if about["class_weight"] is None else dict(about["class_weight"]),
+        about["threshold"],
+        intercept_penalty=about["intercept_penalty"],
+        start=arrays["theta"],
+    )
+    fit = replace(
+        fit,
+        deployed_theta=arrays.get("deployed_theta"),
+        polish=None if about["polish"] is None else Polish(**about["polish"]),
+        parts=_parts(about, arrays),
+    )
+    if pipeline is None:
+        return fit
+    if fit.parts is None:
+        raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
+    return replace(fit, parts=_with_pipeline(fit, fit.parts, pipeline, arrays.get("missing")))
+
+
+def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelineParts | None:
+    from rocerf.models.pipeline_parts import PipelineParts, checked_rule
+
+    if about.get("pipeline") is None:
+        return None
+    frames = Frames.from_dict(about["pipeline"]["frames"])
+    return PipelineParts(frames, checked_rule(about["pipeline"]["preprocessing"]), handicap=arrays.get("handicap"))
+
+
+def _with_pipeline(
+    fit: LogisticFit, parts: PipelineParts, pipeline: Any, missing: NDArray[np.bool_] | None
+) -> PipelineParts:
+    """The parts with the pipeline that the model was made from; another one is refused."""
+    from rocerf.models.pipeline import connected
+
+    gone = np.zeros(fit.train.X.shape, bool) if missing is None else missing
+    frame = parts.frames.decode(fit.train.X)
+    for column in np.flatnonzero(gone.any(axis=0)):  # numbers that the rows did not have
+        name = parts.frames.columns[column]
+        frame[name] = frame[name].mask(gone[:, column])
+    return connected(fit, parts, pipeline, frame, gone)

@@ -1,0 +1,131 @@
+"""How logistic models come about: minimised, taken over from scikit-learn, retrained without some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import NotConvergedError
+from rocerf.models.class_weight import row_weights
+from rocerf.models.design import AffineDesign, AnyDesign
+from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
+
+if TYPE_CHECKING:
+    from rocerf.models.pipeline_parts import PipelineParts
+    from rocerf.models.sklearn_reader import SklearnReading
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Polish:
+    """What Newton changed about a model fitted elsewhere, over the training rows.
+
+    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest,
+    both in standard deviations of the scores.
+    """
+
+    shift: float
+    largest_shift: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """All that a logistic model consists of.
+
+    ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere; ``parts`` is
+    what a model has that came from a pipeline.
+    """
+
+    train: TrainingSet
+    objective: LogisticObjective
+    minimum: Minimum
+    class_weight: Mapping[Any, float] | None
+    threshold: float
+    deployed_theta: Array | None = None
+    polish: Polish | None = None
+    parts: PipelineParts | None = None
+
+    @classmethod
+    def minimised(
+        cls,
+        train: TrainingSet,
+        design: AnyDesign,
+        penalty: Penalty,
+        class_weight: Mapping[Any, float] | None,
+        threshold: float,
+        *,
+        intercept_penalty: float = 0.0,
+        start: Array | None = None,
+    ) -> LogisticFit:
+        """At the optimum of this objective, found by Newton from ``start`` (p,)."""
+        weights = row_weights(train, class_weight)
+        objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
+        minimum = objective.minimise(np.zeros(design.width) if start is None else start)
+        return cls(train, objective, minimum, class_weight, threshold)
+
+    @classmethod
+    def taken_over(
+        cls, fitted: Any, read: SklearnReading, train: TrainingSet, design: AnyDesign, threshold: float
+    ) -> LogisticFit:
+        """A scikit-learn fit over this design, carried on to its optimum; refused if that is far away."""
+        from rocerf.models.sklearn_reader import refuse_far_from_optimum
+
+        def made(start: Array | None) -> LogisticFit:
+            return cls.minimised(
+                train,
+                design,
+                Penalty.fixed(read.C),
+                read.class_weight,
+                threshold,
+                intercept_penalty=read.intercept_penalty,
+                start=start,
+            )
+
+        try:
+            fit = made(read.theta)
+        except NotConvergedError:  # coefficients of other (say, scaled) columns: so far off that Newton cannot start
+            fit = made(None)
+        return replace(fit, deployed_theta=read.theta, polish=refuse_far_from_optimum(fit, read.theta, fitted))
+
+    def without(self, ids: Iterable[Any]) -> LogisticFit:
+        """Retrained without these rows; a pipeline's preprocessing stays, or is fitted again if that is its rule."""
+        gone = self.train.positions(ids)
+        left, kept = self.train.without(self.train.ids[gone]), np.delete(np.arange(len(self.train)), gone)
+        if self.parts is not None and self.parts.rule == "refitted":
+            return self._refitted_on(left, kept)
+        parts = None if self.parts is None else self.parts.retrained(kept)
+        return replace(self._again(left, self.objective.design, self.minimum.theta), parts=parts)
+
+    def _refitted_on(self, left: TrainingSet, kept: NDArray[np.intp]) -> LogisticFit:
+        """Retrained on these rows, the preprocessing of the pipeline fitted again."""
+        from rocerf.models.pipeline_parts import PipelineParts
+
+        assert self.parts is not None
+        refit = self.parts.needed_recipe().keeping(kept).fitted_again(left.X, self.parts.frames)
+        design = AffineDesign(refit.found.matrix, refit.found.shift, self.objective.design.intercept)
+        # The present scores in the new design: Newton starts next to the optimum.
+        some = refit.X[:: max(1, len(kept) // (4 * design.width))]
+        scores = self.objective.design(some) @ self.minimum.theta
+        start = np.asarray(np.linalg.lstsq(design(some), scores)[0], dtype=np.float64)
+        train = left.with_values(refit.X) if refit.recipe.missing.any() else left
+        parts = PipelineParts(refit.frames, "refitted", recipe=refit.recipe, handicap=refit.handicap)
+        return replace(self._again(train, design, start), parts=parts)
+
+    def _again(self, train: TrainingSet, design: AnyDesign, start: Array) -> LogisticFit:
+        """The same objective on other rows, or over another design."""
+        old = self.objective
+        return LogisticFit.minimised(
+            train,
+            design,
+            old.penalty,
+            self.class_weight,
+            self.threshold,
+            intercept_penalty=old.intercept_penalty,
+            start=start,
+        )

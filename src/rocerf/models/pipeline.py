@@ -1,0 +1,279 @@
+"""scikit-learn pipelines taken over: preprocessing, then LogisticRegression, as one model of schema space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.data.frames import Frames
+from rocerf.data.schema import FeatureSchema
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import DataError, OptionError, SchemaError, UnsupportedModelError
+from rocerf.models.design import AffineDesign
+from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic_fit import LogisticFit
+from rocerf.models.options import checked_threshold
+from rocerf.models.pipeline_check import NotAffineError, refuse_what_is_not_affine
+from rocerf.models.pipeline_parts import Deployed, PipelineParts, PreprocessingRule, Recipe, checked_rule, filled
+from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
+from rocerf.models.pipeline_steps import CannotTransformError, Preprocessing, refuse_other_columns, split
+from rocerf.models.sklearn_reader import read_logistic_regression
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.models.estimator import EstimatorModel
+
+Array = NDArray[np.float64]
+
+
+def from_pipeline(
+    pipeline: Any,
+    train_df: pd.DataFrame,
+    y: ArrayLike,
+    *,
+    schema: FeatureSchema | None = None,
+    preprocessing: PreprocessingRule = "frozen",
+    favourable: Any = 1,
+    ids: ArrayLike | Sequence[Any] | None = None,
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    otherwise: Literal["refuse", "estimator"] = "refuse",
+) -> Any:
+    """Take over a fitted scikit-learn pipeline that ends in LogisticRegression, with the rows it was fitted on.
+
+    Points live in schema space: numbers as they are, one 0/1 column ``feature=category`` for each category. Whatever
+    comes before the classifier must be affine there (scaling, one-hot or ordinal encoding, one value for missing ones,
+    choosing and combining columns linearly); this is found by asking it and checked on all rows.
+
+    Parameters
+    ----------
+    pipeline : fitted Pipeline, or a bare LogisticRegression
+    train_df : DataFrame of n rows
+        In the columns that the pipeline takes. Columns that it ignores may be there.
+    y : sequence of n labels
+    schema : FeatureSchema, optional
+        Of the same columns; by default guessed by ``FeatureSchema.from_frame``.
+    preprocessing : "frozen" or "refitted"
+        Whether scalers, encoders and imputers stay as they are when rows are deleted, or are fitted again on the rows
+        left. "refitted" is slower and excludes the promises "first_order" and "certified".
+    favourable : label
+    ids : sequence of n unique values, optional
+        By default the DataFrame's index.
+    threshold : float in (0, 1)
+        Probability of the favourable label from which a person is accepted.
+    sample_weight : array of shape (n,), optional
+        The weights that LogisticRegression was fitted with.
+    otherwise : "refuse" or "estimator"
+        What to do with a pipeline that is not affine, or ends in another classifier: refuse it with the reason, or
+        return an :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated".
+
+    Returns
+    -------
+    LogisticModel (or EstimatorModel)
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    >>> df = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0], "home": ["rent", "own", "rent", "own"]})
+    >>> encode = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["home"]))
+    >>> pipeline = make_pipeline(encode, LogisticRegression()).fit(df, ["no", "no", "yes", "yes"])
+    >>> model = from_pipeline(pipeline, df, ["no", "no", "yes", "yes"], favourable="yes")
+    >>> model.train.columns
+    ('income', 'home=own', 'home=rent')
+    >>> model.predict(df).tolist()
+    [0, 0, 1, 1]
+    """
+    if otherwise not in ("refuse", "estimator"):
+        raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
+    rule, threshold = checked_rule(preprocessing), checked_threshold(threshold)
+    refuse_other_columns(train_df)
+    _refuse_searches(pipeline)
+    frames = Frames.of(_schema_of(train_df, schema), train_df)
+    rows = _Rows(train_df, y, frames, {"ids": ids, "favourable": favourable, "sample_weight": sample_weight})
+    if otherwise == "refuse":
+        return _logistic(pipeline, rows, rule, threshold)
+    try:
+        return _logistic(pipeline, rows, rule, threshold)
+    except (NotAffineError, _OtherClassifierError):
+        return _estimator(pipeline, rows, threshold)
+
+
+class _OtherClassifierError(UnsupportedModelError):
+    """The pipeline ends in another classifier than LogisticRegression."""
+
+
+class _Rows:
+    """The training rows as the user has them, and in schema space with missing numbers marked."""
+
+    def __init__(self, frame: pd.DataFrame, y: ArrayLike, frames: Frames, options: dict[str, Any]) -> None:
+        self.frame, self.y, self.frames, self.options = frame, y, frames, options
+        self.X, _, self.problems = frames.encode(frame)
+        numbers = [place for place, f in enumerate(frames.schema.column_features) if not f.categories]
+        self.missing = np.zeros(self.X.shape, bool)
+        for place in numbers:
+            self.missing[:, place] = frame[frames.columns[place]].isna().to_numpy()
+
+    def training_set(self, X: Array) -> TrainingSet:
+        """The rows in schema space (n, d), complete."""
+        import pandas as pd
+
+        ids = self.frame.index if self.options["ids"] is None else self.options["ids"]
+        table = pd.DataFrame(X, columns=list(self.frames.columns))
+        options = {name: self.options[name] for name in ("favourable", "sample_weight")}
+        return TrainingSet(table, self.y, ids, **options)
+
+    def refuse_incomplete(self, X: Array) -> None:
+        """Every training row must be a point of schema space once missing numbers are filled in."""
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        unreadable = [place for place, said in enumerate(self.problems) if said and not self.missing[place].any()]
+        if unreadable:
+            raise SchemaError(
+                f"Expected training rows that are values of the schema, got {len(unreadable)} that are not; the first "
+                f"is row {unreadable[0]}: {self.problems[unreadable[0]]}. Correct the rows or the schema."
+            )
+        if len(bad):
+            raise DataError(
+                f"Expected a number, or one that the pipeline fills in, everywhere, got {len(bad)} training rows "
+                f"without; the first is row {bad[0]}: {self.problems[bad[0]]}. Fill them in, in the pipeline "
+                "(SimpleImputer) or before."
+            )
+
+
+def _schema_of(frame: pd.DataFrame, schema: FeatureSchema | None) -> FeatureSchema:
+    """The schema given, if it is about these columns, else a guess."""
+    import pandas as pd
+
+    if schema is None:
+        used = {
+            name: frame[name].cat.remove_unused_categories()
+            for name in frame.columns
+            if isinstance(frame[name].dtype, pd.CategoricalDtype)
+        }
+        return FeatureSchema.from_frame(frame.assign(**used))
+    if not isinstance(schema, FeatureSchema):
+        raise OptionError(
+            f"Expected schema to be a FeatureSchema, got {type(schema).__name__}; make one with "
+            "FeatureSchema.from_frame(train_df)."
+        )
+    absent = [name for name in schema.names if name not in frame.columns]
+    extra = [name for name in frame.columns if name not in schema.names]
+    if absent or extra:
+        raise SchemaError(
+            f"Expected a schema of the training rows' {len(frame.columns)} columns, got one that "
+            f"{f'has {absent[0]!r} besides' if absent else f'lacks {extra[0]!r}'}; make it with "
+            "FeatureSchema.from_frame(train_df), or leave the column out of both."
+        )
+    return schema
+
+
+def _refuse_searches(pipeline: Any) -> None:
+    if hasattr(pipeline, "best_estimator_"):
+        raise UnsupportedModelError(
+            f"Expected a pipeline, got a {type(pipeline).__name__}, which chooses its settings anew at each "
+            "retraining; pass the pipeline it chose: .best_estimator_."
+        )
+
+
+def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: float) -> LogisticModel:
+    from sklearn.linear_model import LogisticRegression
+
+    _, last = split(pipeline)
+    if not isinstance(last, LogisticRegression):
+        raise _OtherClassifierError(
+            f"Expected a pipeline that ends in LogisticRegression, got one that ends in {type(last).__name__}; take it "
+            "over for promise='simulated' with otherwise='estimator'."
+        )
+    if not hasattr(last, "coef_"):
+        raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
+    steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
+    found = _affine_map(Probe(steps, rows.frames, ranges), rows)
+    X = filled(rows.X, rows.missing, found, rows.frames)
+    frames = Frames.of(rows.frames.schema, rows.frame, found.fills)
+    train = rows.training_set(X)
+    read = read_logistic_regression(last, train, same_columns=False)
+    parts = PipelineParts(
+        frames,
+        rule,
+        deployed=Deployed.of(pipeline, steps, train),
+        recipe=Recipe(steps, rows.frame, np.asarray(rows.y), rows.missing, ranges),
+    )
+    if rule == "refitted":
+        parts.refuse_what_is_not_reproduced(X, found)
+    design = AffineDesign(found.matrix, found.shift, read.intercept)
+    return LogisticModel(replace(LogisticFit.taken_over(last, read, train, design, threshold), parts=parts))
+
+
+def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
+    try:
+        found = probe.found()
+        refuse_unknown_categories(found, probe.frames)
+        X = filled(rows.X, rows.missing, found, probe.frames)
+        tangled = [name for name in found.tangled if rows.frame[name].isna().any()]
+        if not tangled:  # else that is the reason to be told
+            rows.refuse_incomplete(X)
+        refuse_what_is_not_affine(probe, found, rows.frame, X)
+    except CannotTransformError as error:
+        raise UnsupportedModelError(
+            f"Expected a pipeline that takes rows of the training DataFrame's columns, got one that cannot ({error}); "
+            "pass the columns it was fitted on, and in the schema only categories that it knows."
+        ) from error
+    return found
+
+
+def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
+    from rocerf.models.estimator import EstimatorModel
+    from rocerf.models.pipeline_estimator import SchemaSpaceClassifier
+
+    if rows.missing.any():
+        name = rows.frames.columns[int(rows.missing.any(axis=0).argmax())]
+        raise DataError(
+            f"Expected no missing numbers for a pipeline that is not affine, got some in {name!r}; fill them in before "
+            "the pipeline, and fit it again."
+        )
+    rows.refuse_incomplete(rows.X)
+    train = rows.training_set(rows.X)
+    columns = Preprocessing.of(pipeline, rows.frame)
+    fitted = SchemaSpaceClassifier.of(pipeline, rows.frames, columns)
+    return EstimatorModel.from_sklearn(fitted, train, threshold=threshold)
+
+
+def connected(
+    fit: LogisticFit, parts: PipelineParts, pipeline: Any, frame: pd.DataFrame, missing: NDArray[np.bool_]
+) -> PipelineParts:
+    """The parts that a model read from a file has with its pipeline; ``frame`` holds its training rows."""
+    frames, train = parts.frames, fit.train
+    X = np.where(missing, np.nan, train.X)
+    steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
+    labels = _labels(train)
+    recipe = Recipe(steps, frame, labels, missing, ranges)
+    if fit.deployed_theta is None:  # retrained: no pipeline is this model
+        return replace(parts, recipe=recipe)
+    rows = _Rows(frame, labels, frames, {})
+    _, last = split(pipeline)
+    read = read_logistic_regression(last, train, same_columns=False)
+    found = _affine_map(Probe(steps, frames, ranges), rows)
+    design = AffineDesign(found.matrix, found.shift, read.intercept)
+    some = train.X[:100]
+    own = fit.objective.design(some) @ fit.deployed_theta
+    same = design.width == len(fit.deployed_theta) and np.allclose(design(some) @ read.theta, own)
+    if not same:
+        raise OptionError(
+            "Expected the fitted pipeline that the model was made from, got one that scores its training rows "
+            "differently; give that one, or take this one over with rocerf.from_pipeline."
+        )
+    return replace(parts, recipe=recipe, deployed=Deployed.of(pipeline, steps, train))
+
+
+def _labels(train: TrainingSet) -> NDArray[Any]:
+    labels = np.empty(len(train), dtype=object)
+    labels[:] = [train.favourable if good else train.unfavourable for good in train.y]
+    return labels if isinstance(train.favourable, str) else np.array(labels.tolist())

@@ -1,0 +1,92 @@
+"""Any pipeline as a scikit-learn classifier over schema space, for models that are scored and refitted as they are."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+
+from rocerf.data.frames import Frames
+from rocerf.models.pipeline_steps import quietly
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.models.pipeline_steps import Preprocessing
+
+Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=8)
+def frames_of(text: str) -> Frames:
+    """The frames of a classifier, from their JSON text."""
+    return Frames.from_dict(json.loads(text))
+
+
+def _has(method: str) -> Any:
+    return available_if(lambda self: hasattr(getattr(self, "pipeline_", self.pipeline), method))
+
+
+class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The user's pipeline, asked and fitted in points of schema space (m, d), which are decoded for it.
+
+    ``frames`` is a JSON text, so that the classifier is made of plain values; ``columns`` are the user's columns in the
+    pipeline's order, ``named`` says whether it takes a DataFrame.
+    """
+
+    def __init__(self, pipeline: Any, frames: str, columns: tuple[str, ...], named: bool = True) -> None:
+        self.pipeline = pipeline
+        self.frames = frames
+        self.columns = columns
+        self.named = named
+
+    @classmethod
+    def of(cls, fitted: Any, frames: Frames, steps: Preprocessing) -> Self:
+        """Around a pipeline that is fitted already."""
+        made = cls(fitted, json.dumps(frames.to_dict()), steps.columns, steps.named)
+        made._take(fitted)
+        return made
+
+    def _take(self, fitted: Any) -> None:
+        self.pipeline_ = fitted
+        self.classes_ = fitted.classes_
+        self.n_features_in_ = len(frames_of(self.frames).columns)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a clone of the pipeline on the decoded rows."""
+        from sklearn.pipeline import Pipeline
+
+        option, last = "sample_weight", self.pipeline
+        while isinstance(last, Pipeline):  # weights go to the classifier at its end
+            name, last = last.steps[-1]
+            option = f"{name}__{option}"
+        weights = {} if sample_weight is None else {option: sample_weight}
+        with quietly():
+            self._take(clone(self.pipeline).fit(self._decoded(X), y, **weights))
+        return self
+
+    def _decoded(self, X: Any) -> pd.DataFrame | NDArray[Any]:
+        frame = frames_of(self.frames).decode(np.asarray(X, dtype=np.float64))[list(self.columns)]
+        return frame if self.named else frame.to_numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The pipeline's labels, shape (m,)."""
+        with quietly():
+            return np.asarray(self.pipeline_.predict(self._decoded(X)))
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """The pipeline's probabilities, shape (m, 2)."""
+        with quietly():
+            return np.asarray(self.pipeline_.predict_proba(self._decoded(X)), dtype=np.float64)
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """The pipeline's scores, shape (m,)."""
+        with quietly():
+            return np.asarray(self.pipeline_.decision_function(self._decoded(X)), dtype=np.float64)

@@ -1,0 +1,177 @@
+"""The numbers of letters: rounded so that people can use them, and checked again as they are written.
+
+Rounding moves a number on in the direction of its change, so that the person does a little more than needed. That is no
+proof that the promise still holds: the rounded point is held against the rules, the model and the promise as a whole.
+Where it fails, more digits are tried, and at last the point as it was found. Whole numbers, steps and categories are
+never rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.feature import Kind
+from rocerf.promises.promise import Promise
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.result import Recourses, Status
+from rocerf.recourse.solving import PerPerson
+
+if TYPE_CHECKING:
+    from rocerf.recourse.explainer import Rocerf
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: Further digits tried where the rounded point fails, before the point is taken as it was found.
+FURTHER_DIGITS = 4
+
+#: Digits of the change that rounding leaves at least: nobody is asked for more than a tenth beyond the change.
+DIGITS_OF_CHANGE = 2
+
+#: A move of less than this share of a value is a rounding error of the solver, and no change to tell anybody.
+UNMOVED = 1e-9
+
+_EXACT = Context(prec=400)
+
+
+def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recourses, Mask]:
+    """The recourses as letters state them, every point checked anew, and whose numbers were rounded, (P,).
+
+    Costs, margins, scores and what held-out models say are those of the points stated. Who has no point that passes is
+    unanswered. Ids of training rows are left out.
+    """
+    people = np.flatnonzero(recourses.answered)
+    X0, found = recourses.people[people], recourses.matrix[people]
+    points, margins = np.full(X0.shape, np.nan), np.full(len(people), np.nan)
+    if len(people):
+        explainer._prepare(None)
+    allowed = explainer._master(X0).allowed
+    exact = _exact(allowed, found)
+    todo = np.arange(len(people))
+    for further in (*range(FURTHER_DIGITS + 1), None):
+        if not len(todo):
+            break
+        tried = exact[todo] if further is None else _rounded(explainer, allowed.of(todo), exact[todo], digits, further)
+        foreseen = _foreseen(explainer, allowed.of(todo), tried)
+        good = np.isfinite(foreseen)
+        points[todo[good]], margins[todo[good]] = tried[good], foreseen[good]
+        todo = todo[~good]
+    was_rounded = np.zeros(len(recourses), bool)
+    was_rounded[people] = (points != exact).any(axis=1) & np.isfinite(points).all(axis=1)
+    return _with_points(explainer, recourses, people, points, margins), was_rounded
+
+
+def _with_points(
+    explainer: Rocerf, recourses: Recourses, people: NDArray[np.intp], points: Array, margins: Array
+) -> Recourses:
+    """The recourses with these points (Q, d) of the people answered, NaN where none passed."""
+    statuses, reasons = list(recourses.statuses), list(recourses.reasons)
+    given = np.isfinite(points).all(axis=1)
+    for person in people[~given]:
+        statuses[person], reasons[person] = Status.GAVE_UP, Status.GAVE_UP.sentence
+    matrix, (costs, lowest, scores) = np.full(recourses.matrix.shape, np.nan), np.full((3, len(recourses)), np.nan)
+    matrix[people], lowest[people] = points, margins
+    costs[people] = explainer.cost.of(points, recourses.people[people])
+    scores[people[given]] = explainer.model.score(points[given])
+    return replace(
+        recourses,
+        matrix=matrix,
+        costs=costs,
+        margins=lowest,
+        scores=scores,
+        statuses=tuple(statuses),
+        reasons=tuple(reasons),
+        held_out=explainer._held_out(matrix),
+        worst_ids=None,
+        gaps=None,
+    )
+
+
+def _foreseen(explainer: Rocerf, allowed: FeasibleSet, points: Array) -> Array:
+    """The lowest score that the promise foresees at points (P, d), (P,); NaN where a rule, the model or it says no."""
+    foreseen = np.full(len(points), np.nan)
+    obeying = np.flatnonzero(allowed.holds(points))
+    accepted = obeying[explainer.model.deployed_score(points[obeying]) >= 0] if len(obeying) else obeying
+    if isinstance(explainer.promise, PerPerson):
+        for place in accepted:
+            own = explainer.promise.for_person(allowed.X0[place])
+            if own is not None:
+                foreseen[[place]] = _kept(own, points[[place]], explainer.delta)
+    elif len(accepted):
+        foreseen[accepted] = _kept(explainer.promise, points[accepted], explainer.delta)
+    return foreseen
+
+
+def _kept(promise: Promise, points: Array, delta: float) -> Array:
+    reading = promise.read(points, delta)
+    return np.where(reading.values >= delta, reading.foreseen, np.nan)
+
+
+def _exact(allowed: FeasibleSet, points: Array) -> Array:
+    """Points (P, d) without the solver's rounding errors: what has not moved is as it was, steps are whole steps."""
+    X0, rules = allowed.X0, allowed.rules
+    moved = np.abs(points - X0) > UNMOVED * (1.0 + np.abs(X0))
+    exact = np.where(moved, points, X0)
+    if rules is None:
+        return exact
+    for person, column in np.argwhere(moved & (rules.steps > 0)):
+        anchor, step = allowed.anchors[person, column], rules.steps[column]
+        count = round((points[person, column] - anchor) / step)
+        # In decimals, as people count: 0.1 and twice 0.1 more are 0.3.
+        exact[person, column] = float(_decimal(anchor) + count * _decimal(step))
+    return exact
+
+
+def _rounded(explainer: Rocerf, allowed: FeasibleSet, points: Array, digits: int, further: int) -> Array:
+    """Points (P, d) with the numbers rounded that may be."""
+    rounded = points.copy()
+    continuous = np.ones(points.shape[1], bool)
+    if explainer.schema is not None:
+        continuous[:] = [f.kind is Kind.CONTINUOUS and f.step is None for f in explainer.schema.column_features]
+    for person, column in np.argwhere(continuous & (points != allowed.X0)):
+        own, value = allowed.X0[person, column], points[person, column]
+        limits = allowed.lower[person, column], allowed.upper[person, column]
+        rounded[person, column] = rounded_number(value, own, digits, limits, further)
+    return rounded
+
+
+def rounded_number(
+    value: float, own: float, digits: int, limits: tuple[float, float] = (-np.inf, np.inf), further: int = 0
+) -> float:
+    """The value with so many significant digits, farther from the person's own, by at most a tenth of the change.
+
+    ``further`` digits more make the grid finer. What would lie beyond a limit is rounded back towards the own value,
+    and left alone if there is no room for that either.
+
+    >>> rounded_number(31234.567, 20000.0, 3), rounded_number(31234.567, 31150.0, 3), rounded_number(0.1234, 0.5, 3)
+    (31300.0, 31235.0, 0.123)
+    >>> rounded_number(145.79, 5681.16, 3, limits=(145.79, np.inf))
+    146.0
+    """
+    change = abs(value - own)
+    grid = _exponent(change) + 1 - DIGITS_OF_CHANGE
+    if value:
+        grid = min(grid, _exponent(value) + 1 - digits)
+    grid = max(grid, _exponent(change) + 1 - 2 * digits)  # what is next to 0 is 0
+    on = ROUND_CEILING if value > own else ROUND_FLOOR
+    back = ROUND_FLOOR if value > own else ROUND_CEILING
+    for direction in (on, back):
+        number = float(_decimal(value).quantize(Decimal(1).scaleb(grid - further), direction, _EXACT)) + 0.0
+        if limits[0] <= number <= limits[1] and (number > own if value > own else number < own):
+            return number
+    return value
+
+
+def _exponent(value: float) -> int:
+    return floor(log10(abs(value)))
+
+
+def _decimal(value: float) -> Decimal:
+    """The number as it is written, not its binary neighbour."""
+    return Decimal(repr(float(value)))

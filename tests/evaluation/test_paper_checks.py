@@ -1,0 +1,49 @@
+"""The checks beside a run: they find what the run left, and say what is true of it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rocerf.evaluation import paper_checks
+from rocerf.evaluation.runner import reproduce
+from rocerf.evaluation.settings import ExperimentSettings
+
+
+@pytest.mark.slow
+def test_checks_of_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ExperimentSettings.preset_named("quick").changed(
+        datasets=["german"], models=["lr"], methods=["roar"], trials=1, theorem_sizes=[400], theorem_k=[1]
+    )
+    reproduce(settings, tmp_path)
+    monkeypatch.setattr(paper_checks, "SEEDS", (0,))
+    monkeypatch.setattr(paper_checks, "STEPS", (1000, 10_000))
+    monkeypatch.setattr(paper_checks, "EPOCHS", (2,))
+    path = paper_checks.write_checks(tmp_path, datasets=["german", "adult"], people=4)  # adult was not run
+    rows = list(csv.DictReader(path.open(encoding="utf-8")))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["check"], []).append(row)
+    expected = {"cchvae_seed": 1, "scfe_steps": 2, "roar_chosen": 1, "roar_lambda": 7, "roar_box": 1}
+    assert {name: len(group) for name, group in found.items()} == expected | {"german_2_epochs": 1}
+    assert {row["dataset"] for row in rows} == {"german"}
+    chosen = float(found["roar_chosen"][0]["value"])
+    assert [float(row["value"]) for row in found["roar_lambda"]][2] == chosen
+    costs = [float(row["l2"]) for row in found["roar_lambda"][:3]]
+    assert costs == sorted(costs, reverse=True)  # a larger weight on cost makes it cheaper
+    assert all(float(row["share"]) > 1 for row in found["scfe_steps"])  # beyond the nearest accepted point
+    assert float(found["roar_box"][0]["share"]) < 0.1
+    assert (tmp_path / "checks.csv").is_file()
+
+
+def test_mean_cost_counts_only_the_answered() -> None:
+    people, points = np.zeros((3, 2)), np.array([[3.0, 8.0], [np.nan, 1.0], [0.0, 2.0]])
+    found = paper_checks.mean_cost(people, points, np.array([1.0, 2.0]))
+    assert (found["people"], found["answered"], found["l2"]) == (3, 2, 3.0)
+    assert found["l2_se"] == pytest.approx(2.0)
+    nobody = paper_checks.mean_cost(people[:1], points[1:2], np.ones(2))
+    assert (nobody["answered"], nobody["l2"], nobody["l2_se"]) == (0, None, None)
