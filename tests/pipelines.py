@@ -13,6 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+import rocerf
+from rocerf import LogisticModel
+
 NUMBERS = ["age", "income", "cars", "member"]
 TEXTS = ["job", "home"]
 
@@ -39,6 +42,10 @@ def applicants(n: int = 200, seed: int = 0, *, missing: bool = False) -> tuple[p
     return frame, y
 
 
+#: One-hot encoding that gives an unknown category no column.
+ONE_HOT = OneHotEncoder(handle_unknown="ignore")
+
+
 def classifier(**options: Any) -> LogisticRegression:
     """A LogisticRegression that goes to its optimum."""
     return LogisticRegression(**{"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000, **options})
@@ -52,6 +59,13 @@ def columns(numbers: Any, texts: Any, **options: Any) -> ColumnTransformer:
 def usual(handle_unknown: str = "ignore", **options: Any) -> Any:
     """Scaling, one-hot encoding, logistic regression; not fitted."""
     return make_pipeline(columns(StandardScaler(), OneHotEncoder(handle_unknown=handle_unknown)), classifier(**options))
+
+
+def model_of(pipeline: Any, frame: pd.DataFrame, y: Any, **options: Any) -> LogisticModel:
+    """The pipeline taken over as a logistic model."""
+    model = rocerf.from_pipeline(pipeline, frame, y, **options)
+    assert isinstance(model, LogisticModel)
+    return model
 
 
 def fitted(pipeline: Any, frame: pd.DataFrame, y: Any, **options: Any) -> Any:

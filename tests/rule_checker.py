@@ -27,6 +27,10 @@ from rocerf.data.schema import Feature, FeatureSchema
 STEP_ROUNDING, SUM_ROUNDING = 1e-9, 2e-9
 
 
+class TooManyPointsError(Exception):
+    """There are more points than somebody wanted to look at."""
+
+
 class Point:
     """A point of schema space as a person reads it: a number or a category for each feature."""
 
@@ -227,7 +231,8 @@ def allowed_points(
             if not list(_broken_by_attribute(schema, name, person, Point(schema, x))):
                 possible.append(values)
         choices.append(possible)
-    assert np.prod([float(len(values)) for values in choices]) <= most, "too many points to look at them all"
+    if np.prod([float(len(values)) for values in choices]) > most:
+        raise TooManyPointsError(f"more than {most}")
     for chosen in itertools.product(*choices):
         x = [0.0] * len(x0)
         for name, values in zip(names, chosen, strict=True):

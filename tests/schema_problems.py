@@ -66,7 +66,7 @@ class _Columns:
         return {"direction": self.draw(st.sampled_from(DIRECTIONS)), "weight": weight}
 
     def _add_number(self, name: str, kind: str) -> None:
-        steps = {"stepped": self.draw(st.sampled_from([0.1, 0.25, 0.7])), "whole steps": 2.0}
+        steps = {"stepped": self.draw(st.sampled_from([0.3, 0.5, 0.7])), "whole steps": 2.0}
         size = 1.0 if kind != "continuous" else float(self.draw(st.sampled_from([0.01, 1.0, 1000.0])))
         first, last = 0.0, 4.0 if kind != "stepped" else 2.0
         whole = kind in ("integer", "whole steps")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rocerf.data.datasets import list_datasets as list_datasets
     from rocerf.data.datasets import load_dataset as load_dataset
     from rocerf.data.feature import Feature as Feature
+    from rocerf.data.raw_tables import load_raw as load_raw
     from rocerf.data.schema import FeatureSchema as FeatureSchema
     from rocerf.data.training_set import TrainingSet as TrainingSet
     from rocerf.deletion.adversary import Adversary as Adversary
@@ -63,6 +64,7 @@ _HOMES = {
     "from_pipeline": "rocerf.models.pipeline",
     "list_datasets": "rocerf.data.datasets",
     "load_dataset": "rocerf.data.datasets",
+    "load_raw": "rocerf.data.raw_tables",
 }
 _ROOMS = ("baselines", "evaluation", "promises")
 

@@ -31,7 +31,7 @@ from rocerf.cli_options import (
     Train,
     TrainIds,
 )
-from rocerf.errors import FileFormatError, OptionError
+from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
 from rocerf.terminal import console, print_json
 from rocerf.terminal import progress as progress_bar
 from rocerf.terminal import table as new_table
@@ -158,7 +158,8 @@ def _say(text: str) -> None:
 
 
 def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
-    found = list(given.validate(frame))
+    complete, found = _complete_rows(given, frame)
+    found += given.validate(complete)
     unknown = [str(name) for name in frame.columns if str(name) not in given.names]
     if unknown:
         found.append(f"columns that the schema does not know: {', '.join(unknown)}")
@@ -169,6 +170,20 @@ def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
     _say(f"The schema fits all {len(frame)} rows." if not found else f"The schema can be used with {len(frame)} rows:")
     for sentence in found:
         _say(f"  {sentence}")
+
+
+def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
+    """The rows with all numbers, and how many have not: those a pipeline may fill in, so they are no mistake."""
+    from rocerf.data.feature import Kind
+
+    numbers = [f.name for f in given if f.kind is not Kind.CATEGORICAL and f.name in frame.columns]
+    gone = frame[numbers].isna()
+    told = [
+        f"{int(count)} of {len(frame)} rows have no value of {name!r}, and are not checked; a pipeline must fill it in"
+        for name, count in gone.sum().items()
+        if count
+    ]
+    return frame[~gone.any(axis=1)], told
 
 
 def _read_schema(path: Path) -> FeatureSchema:
@@ -188,7 +203,6 @@ def _pipeline_model(
 ) -> Any:
     """The model of a pipeline read from a file, on the columns that it takes; None without a pipeline."""
     from rocerf.models.pipeline import from_pipeline
-    from rocerf.models.skops_file import load_skops_model
 
     if path is None:
         if preprocessing is not None:
@@ -196,11 +210,43 @@ def _pipeline_model(
         return None
     if model is not None:
         raise OptionError("Expected --model or --pipeline, got both; drop one.")
-    fitted = load_skops_model(path, "Pipeline of scikit-learn's own steps")
+    fitted = load_pipeline(path)
     taken = rules.names if rules is not None else getattr(fitted, "feature_names_in_", rows.frame.columns)
     frame = rows.frame[[name for name in rows.frame.columns if name in set(taken)]]
     options: dict[str, Any] = {"favourable": rows.favourable, "preprocessing": str(preprocessing or "frozen")}
     return from_pipeline(fitted, frame, rows.labels, schema=rules, **options)
+
+
+#: Types of a pipeline's file that are trusted beyond those that skops trusts, and ``load_skops_model`` with it: a dtype
+#: is read as that of an empty array, and runs nothing.
+TRUSTED = ("numpy.dtype",)
+
+
+def load_pipeline(path: Path) -> Any:
+    """A fitted pipeline from a skops file; files with steps that are not scikit-learn's own are refused."""
+    from skops.io import get_untrusted_types, load
+
+    from rocerf.models.skops_file import load_skops_model
+
+    try:
+        unknown = set(get_untrusted_types(file=path)) if path.is_file() else set()
+    except Exception:  # not readable at all: the same words as for any model
+        return load_skops_model(path)
+    strange = sorted(unknown - set(TRUSTED))
+    if strange:
+        raise UnsupportedModelError(
+            f"Expected a skops file of a Pipeline of scikit-learn's own steps, got one with {', '.join(strange[:3])}, "
+            "which is not trusted; leave that step out, and save the Pipeline again with skops.io.dump."
+        )
+    if not unknown:
+        return load_skops_model(path)
+    try:
+        return load(path, trusted=list(TRUSTED))
+    except Exception as error:  # skops raises whatever zip, json or its loaders raise
+        raise FileFormatError(
+            f"Expected a pipeline written by skops.io.dump, got {path.name} which is not readable as one "
+            f"({type(error).__name__}: {error}); save it again with skops.io.dump."
+        ) from error
 
 
 def _numeric_model(rows: Any, rules: FeatureSchema | None, path: Path | None, c: float) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli_explain import load_pipeline
 from rocerf.cli_options import Columns, LetterFormat, PipelineFile
 from rocerf.errors import OptionError
 from rocerf.terminal import console
@@ -77,12 +78,11 @@ def register(app: typer.Typer) -> None:
 
 def _load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
     from rocerf.models.logistic import LogisticModel
-    from rocerf.models.skops_file import load_skops_model
     from rocerf.recourse.explainer import Rocerf
 
     if pipeline is None:
         return Rocerf.load(folder)
-    fitted = load_skops_model(pipeline, "Pipeline of scikit-learn's own steps")
+    fitted = load_pipeline(pipeline)
     return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
 
 
@@ -91,5 +91,5 @@ def _by_person(given: dict[Any, Any], names: Sequence[Any], *, chosen: bool) -> 
     from rocerf.files import spelled_as
 
     known = {str(name) for name in names}
-    typed = [name for name in given if str(name) in known or not chosen]
-    return {names[place]: given[name] for place, name in zip(spelled_as(names, map(str, typed)), typed, strict=True)}
+    typed = {str(name): reasons for name, reasons in given.items() if str(name) in known or not chosen}
+    return {names[place]: typed[name] for name, place in zip(typed, spelled_as(names, list(typed)), strict=True)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,7 +216,7 @@ def letter_as(letter: Letter, kind: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def spelled_as(names: Iterable[Any], typed: Iterable[str]) -> list[int]:
+def spelled_as(names: Iterable[Any], typed: Sequence[str]) -> list[int]:
     """Places of the people whose names are typed so."""
     places = {_spelling(name): place for place, name in enumerate(names)}
     unknown = [text for text in typed if text not in places]

@@ -220,6 +220,20 @@ def test_promises_about_frozen_preprocessing_refuse() -> None:
     assert any("stay as they are" in said and "encoding" in said for said in model.frozen.assumptions())
 
 
+def test_promises_about_frozen_preprocessing_hold_for_pipelines() -> None:
+    pipeline, frame, y = small(n=80)
+    model = rocerf.from_pipeline(pipeline, frame, y)
+    X = model.train.X[:20]
+    worst = Adversary(model, 1, effort="thorough").attack(X).scores
+    proof = Certified(model, 1)
+    assert proof.certificate.closed
+    assert (proof.bound(X) <= worst + 1e-9).all()
+    np.testing.assert_allclose(proof.bound(frame.iloc[:20]), proof.bound(X))
+    estimate = FirstOrder(model, 1).read(X)
+    np.testing.assert_allclose(estimate.values, worst, atol=0.3)
+    np.testing.assert_allclose(estimate.cuts(X)[0], estimate.slopes)
+
+
 def test_a_column_that_no_row_left_has_a_value_of() -> None:
     frame, y = applicants(30)
     frame["bonus"] = np.where(np.arange(30) < 2, [1.0, 2.0] + [np.nan] * 28, np.nan)

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
-    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
-    PolynomialFeatures,
-    PowerTransformer,
     RobustScaler,
     StandardScaler,
-    TargetEncoder,
 )
 
-import rocerf
 from pipelines import (
-    NUMBERS,
+    ONE_HOT,
     TEXTS,
     applicants,
     classifier,
@@ -43,23 +31,13 @@ from pipelines import (
     fitted,
     frozen_from_scratch,
     log_odds,
+    model_of,
     refitted_from_scratch,
     usual,
 )
-from rocerf import FeatureSchema, LogisticModel
-from rocerf.data import adult, german
-from rocerf.data.tables import split_rows
-from rocerf.errors import (
-    ColumnError,
-    DataError,
-    LabelError,
-    NotAtOptimumError,
-    OptionError,
-    SchemaError,
-    UnsupportedModelError,
-)
+from rocerf import FeatureSchema
+from rocerf.errors import ColumnError, NotAtOptimumError, UnsupportedModelError
 
-ONE_HOT = OneHotEncoder(handle_unknown="ignore")
 FILLED = make_pipeline(SimpleImputer(), StandardScaler())
 
 #: name -> preprocessing, whether the table has missing values
@@ -96,12 +74,6 @@ AFFINE: dict[str, tuple[Any, bool]] = {
     ),
     "missing encoded, filled after": (columns(make_pipeline(StandardScaler(), SimpleImputer()), ONE_HOT), True),
 }
-
-
-def model_of(pipeline: Any, frame: pd.DataFrame, y: Any, **options: Any) -> LogisticModel:
-    model = rocerf.from_pipeline(pipeline, frame, y, **options)
-    assert isinstance(model, LogisticModel)
-    return model
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -305,287 +277,13 @@ def test_a_schema_in_another_order_of_the_same_columns() -> None:
     np.testing.assert_array_equal(model.deployed_score(model.train.X), log_odds(pipeline, frame))
 
 
-NOT_AFFINE: dict[str, tuple[Any, bool, str]] = {
-    "logarithm": (
-        columns(FunctionTransformer(lambda X: np.log1p(X.astype(float))), ONE_HOT),
-        False,
-        "'age', 'income', 'cars':",
-    ),
-    "bins": (
-        columns(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ONE_HOT),
-        False,
-        "'age', 'income', 'cars':",
-    ),
-    "products": (columns(PolynomialFeatures(2), ONE_HOT), False, "'age', 'income', 'cars', 'member':"),
-    "indicator": (columns(SimpleImputer(add_indicator=True), ONE_HOT), True, "'income': a missing value"),
-    "neighbours": (columns(KNNImputer(), ONE_HOT), True, "'income':"),
-    "clipped": (
-        columns(MinMaxScaler(clip=True), ONE_HOT),
-        False,
-        "'age', 'income', 'cars': rows within and somewhat beyond",
-    ),
-    "power": (columns(PowerTransformer(), ONE_HOT), False, "'age', 'income', 'cars':"),
-    "unit length": (columns(Normalizer(), ONE_HOT), False, "'age', 'income', 'cars', 'member':"),
-    "of the batch": (
-        columns(FunctionTransformer(lambda X: X - X.mean(axis=0)), ONE_HOT),
-        False,
-        "'age', 'income', 'cars'",
-    ),
-    "one kink": (
-        make_pipeline(
-            FunctionTransformer(lambda f: f.assign(income=f["income"].clip(upper=60))),
-            columns(StandardScaler(), ONE_HOT),
-        ),
-        False,
-        "'income':",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NOT_AFFINE)
-def test_what_is_not_affine_is_refused_by_name(name: str) -> None:
-    preprocessing, missing, named = NOT_AFFINE[name]
-    frame, y = applicants(missing=missing)
-    pipeline = fitted(make_pipeline(preprocessing, classifier()), frame, y)
-    with pytest.raises(UnsupportedModelError, match=f"not in {named}.*outside the pipeline.*otherwise='estimator'"):
-        rocerf.from_pipeline(pipeline, frame, y)
-
-
-def _unfitted(frame: pd.DataFrame, y: pd.Series) -> Any:
-    return usual()
-
-
-def _searched(frame: pd.DataFrame, y: pd.Series) -> Any:
-    return GridSearchCV(usual(), {"logisticregression__C": [1.0]}, cv=2).fit(frame, y)
-
-
-def _other(last: Any) -> Any:
-    return lambda frame, y: make_pipeline(columns(StandardScaler(), ONE_HOT), last).fit(frame, y)
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (_unfitted, "not fitted"),
-        (_searched, "best_estimator_"),
-        (
-            _other(GradientBoostingClassifier(n_estimators=2)),
-            "ends in GradientBoostingClassifier.*otherwise='estimator'",
-        ),
-        (
-            _other(LogisticRegressionCV(cv=2, l1_ratios=(0.0,), use_legacy_attributes=False, scoring="accuracy")),
-            "LogisticRegressionCV",
-        ),
-        (_other(LogisticRegression(solver="saga", l1_ratio=1.0, max_iter=5000)), "L2 penalty"),
-        (_other(LogisticRegression(class_weight="balanced")), "class_weight"),
-        (lambda frame, y: make_pipeline(columns(StandardScaler(), ONE_HOT)).fit(frame), "ends in ColumnTransformer"),
-    ],
-)
-def test_pipelines_that_cannot_be_taken_over(make: Any, said: str) -> None:
-    frame, y = applicants(80)
-    with pytest.raises(UnsupportedModelError, match=said):
-        rocerf.from_pipeline(make(frame, y), frame, y)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "said"),
-    [
-        (lambda f, y: {"train_df": f.to_numpy()}, ColumnError, "as a DataFrame"),
-        (lambda f, y: {"train_df": f.rename(columns={"age": 0})}, ColumnError, "names that are text, got 0"),
-        (
-            lambda f, y: {"train_df": f.drop(columns="age")},
-            UnsupportedModelError,
-            "cannot.*pass the columns it was fitted on",
-        ),
-        (lambda f, y: {"y": y[:-1]}, DataError, "labels"),
-        (lambda f, y: {"y": np.where(y == 1, "a", "b"), "favourable": "a"}, LabelError, "fitted on the labels"),
-        (lambda f, y: {"ids": [1] * len(f)}, DataError, "unique id"),
-        (lambda f, y: {"schema": "age"}, OptionError, "FeatureSchema.from_frame"),
-        (lambda f, y: {"schema": FeatureSchema.from_frame(f.drop(columns="age"))}, SchemaError, "lacks 'age'"),
-        (lambda f, y: {"schema": FeatureSchema.from_frame(f.assign(x=1))}, SchemaError, "has 'x' besides"),
-        (
-            lambda f, y: {"schema": FeatureSchema.from_frame(f).edit("job", categories=["clerk", "driver"])},
-            SchemaError,
-            "that are not; the first is row .*'job' is '(nurse|smith)'",
-        ),
-        (lambda f, y: {"preprocessing": "thawed"}, OptionError, "'frozen'.*'refitted'.*'thawed'"),
-        (lambda f, y: {"otherwise": "guess"}, OptionError, "'refuse' or 'estimator'"),
-        (lambda f, y: {"threshold": 1.0}, OptionError, "threshold"),
-    ],
-)
-def test_bad_requests_say_what_is_wrong(change: Any, error: type, said: str) -> None:
-    frame, y = applicants(80)
-    asked = {"pipeline": fitted(usual(), frame, y), "train_df": frame, "y": y, **change(frame, y)}
-    with pytest.raises(error, match=said):
-        rocerf.from_pipeline(asked.pop("pipeline"), asked.pop("train_df"), asked.pop("y"), **asked)
-
-
-def test_categories_that_the_pipeline_cannot_take() -> None:
-    frame, y = applicants()
-    pipeline = fitted(usual("error"), frame, y)
-    schema = FeatureSchema.from_frame(frame).edit("job", categories=["clerk", "driver", "nurse", "smith", "baker"])
-    with pytest.raises(UnsupportedModelError, match="got 'job=baker', which it cannot take; leave that category out"):
-        rocerf.from_pipeline(pipeline, frame, y, schema=schema)
-    model_of(fitted(usual("ignore"), frame, y), frame, y, schema=schema)  # encoded as nothing
-    # Categories of the type that no row has are left out of the guess.
-    unused = frame.assign(home=frame["home"].cat.add_categories(["boat"]))
-    assert "home=boat" not in model_of(fitted(usual("error"), unused, y), unused, y).train.columns
-
-
-def test_rows_that_the_pipeline_was_not_fitted_on() -> None:
-    frame, y = applicants()
-    other, labels = applicants(seed=1)
-    pipeline = fitted(usual(), other, labels)
-    with pytest.raises(NotAtOptimumError, match="fitted on other rows"):
-        rocerf.from_pipeline(pipeline, frame, y)
-    # A scaler fitted elsewhere is fine as long as it stays.
-    scaled = fitted(columns(StandardScaler(), ONE_HOT), other, labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mixed = Pipeline([("columns", scaled), ("classifier", classifier().fit(scaled.transform(frame), y))])
-    model_of(mixed, frame, y)
-    with pytest.raises(NotAtOptimumError, match=r"fitted on other rows.*'frozen'"):
-        rocerf.from_pipeline(mixed, frame, y, preprocessing="refitted")
-
-
-def test_encoders_that_treat_their_own_rows_differently_cannot_be_refitted() -> None:
-    frame, y = applicants()
-    pipeline = fitted(make_pipeline(columns(StandardScaler(), TargetEncoder(random_state=0)), classifier()), frame, y)
-    with pytest.raises(NotAtOptimumError, match="TargetEncoder"):
-        rocerf.from_pipeline(pipeline, frame, y, preprocessing="refitted")
-
-
-def test_numbers_of_single_precision() -> None:
-    frame, y = applicants()
-    narrow = frame.astype({"income": "float32"})
-    pipeline = fitted(usual(), narrow, y)
-    model = model_of(pipeline, narrow, y, preprocessing="refitted")
-    np.testing.assert_allclose(model.score(narrow), log_odds(pipeline, narrow), atol=1e-4)
-
-
-@st.composite
-def _tables(draw: st.DrawFn) -> tuple[pd.DataFrame, np.ndarray, Any]:
-    """A table of up to five columns of random kinds with an affine transformer for each."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n, frame, parts, pull = 60, {}, [], rng.normal(size=60)
-    scalers = [StandardScaler(), MinMaxScaler(), RobustScaler(), MaxAbsScaler(), "passthrough", "drop"]
-    encoders = [ONE_HOT, OneHotEncoder(drop="first"), OneHotEncoder(sparse_output=False), OrdinalEncoder()]
-    kinds = draw(st.lists(st.sampled_from(["float", "int", "bool", "text", "gaps", "Int64"]), min_size=1, max_size=5))
-    for place, kind in enumerate(kinds):
-        name = f"{kind}-{place}"
-        if kind == "text":
-            frame[name] = rng.choice(list("abcde")[: draw(st.integers(2, 5))], n)
-            parts.append((name, draw(st.sampled_from(encoders)), [name]))
-            continue
-        values = (rng.normal(size=n) + draw(st.sampled_from([0.0, 1.0, 20.0]))) * 10.0 ** draw(st.integers(-3, 4))
-        pull += values / np.abs(values).max()
-        scaler = draw(st.sampled_from(scalers))
-        if kind in ("gaps", "Int64"):
-            column = pd.Series(values)
-            column[rng.random(n) < 0.2] = np.nan
-            frame[name] = column.round().astype("Int64") if kind == "Int64" else column
-            filler = SimpleImputer(strategy=draw(st.sampled_from(["mean", "median", "most_frequent"])))
-            scaler = make_pipeline(filler, "passthrough" if scaler == "drop" else scaler)
-        else:
-            frame[name] = values > 0 if kind == "bool" else values.round().astype(int) if kind == "int" else values
-        parts.append((name, scaler, [name]))
-    transformer = ColumnTransformer(parts, sparse_threshold=draw(st.sampled_from([0.0, 1.0])))
-    return pd.DataFrame(frame), (pull > np.median(pull)).astype(int), transformer
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(_tables())
-def test_random_tables_and_pipelines(made: tuple[pd.DataFrame, np.ndarray, Any]) -> None:
-    frame, y, transformer = made
-    if all(part == "drop" for _, part, _ in transformer.transformers):
-        return
-    pipeline = fitted(make_pipeline(transformer, StandardScaler(with_mean=False), classifier()), frame, y)
-    model = model_of(pipeline, frame, y, preprocessing="refitted")
-    own = log_odds(pipeline, frame)
-    np.testing.assert_allclose(model.score(frame), own, atol=1e-6)
-    np.testing.assert_allclose(model.score(model.train.X), own, atol=1e-6)
-    np.testing.assert_allclose(model.deployed_score(model.train.X), own, atol=1e-6)
-    gone = [0, 7, 13]
-    truth = refitted_from_scratch(pipeline, frame, pd.Series(y), gone)
-    left = frame.drop(index=gone)
-    np.testing.assert_allclose(model.without(gone).score(left), log_odds(truth, left), atol=1e-5)
-
-
-# --- the raw data sets --------------------------------------------------------------------------------
-
-
-def _german() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
-    table = german.raw_table()
-    y = table.pop(german.LABEL)
-    train, test = split_rows("german")
-    return table.iloc[train], y.iloc[train], table.iloc[test]
-
-
-def _adult() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
-    table = adult.raw_table()
-    y = table.pop(adult.LABEL).str.startswith(">50K").astype(int)
-    numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
-    table = table.astype(dict.fromkeys(numbers, int))
-    train, test = split_rows("adult")
-    return table.loc[train], y.loc[train], table.loc[test]
-
-
-@pytest.mark.parametrize("name", ["german", pytest.param("adult", marks=pytest.mark.slow)])
-def test_raw_data_sets(name: str) -> None:
-    frame, y, test = {"german": _german, "adult": _adult}[name]()
-    numbers = frame.select_dtypes("number").columns.tolist()
-    texts = [column for column in frame if column not in numbers]
-    encode = ColumnTransformer([("numbers", StandardScaler(), numbers), ("texts", ONE_HOT, texts)])
-    pipeline = fitted(make_pipeline(encode, classifier()), frame, y)
-    model = model_of(pipeline, frame, y, preprocessing="refitted")
-    assert len(model.frozen.train.columns) == {"german": 61, "adult": 103}[name]
-    np.testing.assert_array_equal(model.predict(test), pipeline.predict(test))
-    known = np.isfinite(model.score(test))  # one country of Adult is in no training row
-    assert (~known).sum() == {"german": 0, "adult": 1}[name]
-    test = test[known]
-    np.testing.assert_allclose(model.score(test), log_odds(pipeline, test), atol=1e-6)
-    gone = frame.index[:40]
-    truth = log_odds(refitted_from_scratch(pipeline, frame, y, gone), test)
-    frozen = model.frozen.without(gone).score(test)
-    np.testing.assert_allclose(model.without(gone).score(test), truth, atol=1e-6)
-    assert np.abs(frozen - truth).max() > 1e-6  # which of the two is meant can be told
-
-
-# --- what is not affine, as an estimator ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("last", [classifier(), GradientBoostingClassifier(n_estimators=10, random_state=0)])
-def test_other_pipelines_become_estimators_over_schema_space(last: Any, tmp_path: Any) -> None:
-    frame, y = applicants(120)
-    bins = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
-    pipeline = fitted(make_pipeline(columns(bins, ONE_HOT), last), frame, y)
-    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
-    assert isinstance(model, rocerf.EstimatorModel)
-    assert model.schema is not None
-    assert model.schema.names == tuple(frame.columns)
-    assert "Pipeline" in repr(model)
-    np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))
-    np.testing.assert_array_equal(model.score(frame), model.score(model.train.X))
-    gone = frame.index[:5]
-    truth = refitted_from_scratch(pipeline, frame, y, gone).predict(frame)
-    np.testing.assert_array_equal(model.without(gone).predict(frame), truth)
-    model.save(tmp_path / "model.npz")
-    again = rocerf.EstimatorModel.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(again.score(frame), model.score(frame))
-    people = frame.iloc[:3].astype({"job": object})
-    people.iloc[1, 1] = "astronaut"
-    assert np.isnan(again.score(people)).tolist() == [False, True, False]
-
-
-def test_an_affine_pipeline_stays_logistic_and_missing_numbers_need_one() -> None:
-    frame, y = applicants(120)
-    assert isinstance(rocerf.from_pipeline(fitted(usual(), frame, y), frame, y, otherwise="estimator"), LogisticModel)
-    gaps, y = applicants(120, missing=True)
-    pipeline = fitted(make_pipeline(columns(KNNImputer(), ONE_HOT), classifier()), gaps, y)
-    with pytest.raises(DataError, match=r"missing numbers.*'income'"):
-        rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")
-
-
-def test_numbers_and_texts_of_the_helpers_cover_the_table() -> None:
-    assert sorted(NUMBERS + TEXTS) == sorted(applicants(5)[0].columns)
+def test_ids_are_the_users_and_their_table_stays_theirs() -> None:
+    frame, y = applicants(60)
+    pipeline = fitted(usual(), frame, y)
+    model = model_of(pipeline, frame, y, preprocessing="refitted", ids=np.arange(60) + 1000)
+    before = model.without([1003]).score(frame)
+    kept = frame.copy()
+    frame.loc[:, "income"] = 0.0
+    np.testing.assert_array_equal(model.without([1003]).score(kept), before)
+    truth = refitted_from_scratch(pipeline, kept, y, kept.index[[3]])
+    np.testing.assert_allclose(before, log_odds(truth, kept), atol=1e-7)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import rocerf
 from pipelines import applicants, classifier, columns, fitted, log_odds, refitted_from_scratch, usual
-from rocerf import LogisticModel, Rocerf
+from rocerf import Adversary, LogisticModel, Rocerf
 from rocerf.errors import OptionError, UnsupportedModelError
 
 
@@ -62,6 +62,8 @@ def test_a_refitted_model_needs_its_pipeline_back(made: Any, tmp_path: Path) -> 
     bare = LogisticModel.load(tmp_path / "model.npz")
     with pytest.raises(UnsupportedModelError, match=r"LogisticModel\.load\(path, pipeline=\.\.\.\)"):
         bare.without(gone)
+    with pytest.raises(UnsupportedModelError, match="the pipeline itself"):
+        Adversary(bare, 1).attack(frame.iloc[:2])  # not: no deletion leaves a model
     bare.frozen.without(gone)
     whole = LogisticModel.load(tmp_path / "model.npz", pipeline=pipeline)
     np.testing.assert_array_equal(whole.deployed_score(frame), log_odds(pipeline, frame))

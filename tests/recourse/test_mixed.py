@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -20,7 +20,7 @@ from rocerf.recourse.cost import CostTable, Norm, NormCost, cost_named
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import REACH, Cheapest, Master
 from rocerf.recourse.mixed import GAP, MISS, MixedProblem
-from rule_checker import allowed_points, attributes, broken_rules, changed, columns_of
+from rule_checker import TooManyPointsError, allowed_points, attributes, broken_rules, changed, columns_of
 from schema_problems import COSTS, DISCRETE, KINDS, Problem, cost_of, problems, unit_prices
 
 quiet = settings(derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
@@ -89,7 +89,10 @@ def some_exclusions(problem: Problem, x0: np.ndarray, cost: str, cuts: Cuts, max
 
 
 def cheapest_of_all(problem: Problem, cost: str, x0: np.ndarray, cuts: Cuts, limits: dict[str, Any]) -> float | None:
-    points = np.array(list(allowed_points(problem.schema, x0, most=2000, **limits))).reshape(-1, len(x0))
+    try:
+        points = np.array(list(allowed_points(problem.schema, x0, most=2000, **limits))).reshape(-1, len(x0))
+    except TooManyPointsError:
+        reject()
     behind = points[(points @ cuts[0].T + cuts[1] >= 0).all(axis=1)]
     best = min((cost_of(cost, problem, x0, x) for x in behind), default=np.inf)
     return best if np.isfinite(best) else None
@@ -119,7 +122,7 @@ def skeletons(problem: Problem, x0: np.ndarray) -> Iterator[tuple[np.ndarray, li
     for name in free:
         still = still.edit(name, direction="fixed")
     columns = [columns_of(problem.schema)[name][0] for name in free]
-    for x in allowed_points(replace(still, relations=()), x0, most=2000):
+    for x in allowed_points(replace(still, relations=()), x0, most=300):
         yield np.array(x), columns
 
 
@@ -207,7 +210,11 @@ def _nearest_in_interval(
 def cheapest_mixture(problem: Problem, cost: str, x0: np.ndarray, cuts: Cuts, limits: dict[str, Any]) -> float | None:
     names = {places[0]: name for name, places in columns_of(problem.schema).items()}
     best = np.inf
-    for x, columns in skeletons(problem, x0):
+    try:
+        parts = list(skeletons(problem, x0))
+    except TooManyPointsError:
+        reject()
+    for x, columns in parts:
         price = cost_of(cost, problem, x0, x)
         if not np.isfinite(price):
             continue

@@ -41,6 +41,8 @@ class RefittedModels:
         return made
 
     def __init__(self, model: LogisticModel) -> None:
+        assert model.parts is not None
+        model.parts.needed_recipe()  # without its pipeline nothing can be refitted, which is no deletion's fault
         self.model = model
         self._known: dict[bytes, tuple[Array, float]] = {}
 

@@ -124,21 +124,26 @@ def _seeds(checks: pd.DataFrame | None) -> str:
 
 
 def _weights(checks: pd.DataFrame | None) -> str:
-    """What ROAR costs around the weight that was chosen."""
+    """What ROAR costs with the weight that was chosen, one step beside it, and where it is nearest to the paper's."""
     chosen = {dataset: rows[0]["value"] for dataset, rows in _checked(checks, "roar_chosen")}
     said = []
     for dataset, rows in _checked(checks, "roar_lambda"):
         paper = COSTS["l2"]["lr"]["roar"][dataset].mean
-        costs = [
-            f"{row['value']:g}: {row['l2']:.2f}"
-            + (f" ({row['answered']:.0f} of {row['people']:.0f} answered)" if row["answered"] < row["people"] else "")
-            for row in rows
-            if math.isfinite(row["l2"])
-        ]
-        said.append(
-            f"{DATASETS[dataset]}, {chosen.get(dataset, math.nan):g} chosen, {', '.join(costs)}; paper {paper:.2f}"
-        )
-    return f"λ and mean cost, logistic regression, the first of the denied: {'. '.join(said)}." if said else ""
+        known = {row["value"]: row for row in rows if math.isfinite(row["l2"])}
+        middle = chosen.get(dataset, math.nan)
+        if middle not in known:
+            continue
+        nearest = min(known, key=lambda lam: abs(known[lam]["l2"] - paper))
+        shown = [lam for lam in known if abs(lam - middle) < 0.15 or lam == nearest]
+        first = f"{known[middle]['l2']:.2f} with λ = {middle:g}, which was chosen{_answered(known[middle])}"
+        others = [f"{known[lam]['l2']:.2f} with {lam:g}{_answered(known[lam])}" for lam in shown if lam != middle]
+        said.append(f"{DATASETS[dataset]} {', '.join([first, *others])} (paper {paper:.2f})")
+    return f"Logistic regression, the first of the denied: {'; '.join(said)}." if said else ""
+
+
+def _answered(row: Row) -> str:
+    part = row["answered"] < row["people"]
+    return f" ({row['answered']:.0f} of {row['people']:.0f} answered)" if part else ""
 
 
 def _stand_ins(checks: pd.DataFrame | None) -> str:

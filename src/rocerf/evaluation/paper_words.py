@@ -191,7 +191,7 @@ def pareto_sentences(table: pd.DataFrame) -> tuple[str, list[str]]:
     if cheaper:
         whole += (
             f" In {cheaper} of {len(judged)} the paper's own first-order constraint, which is not counted as a "
-            "baseline, does better in both under random deletions."
+            "baseline, does at least as well in both under random deletions and better in one."
         )
     return whole, said
 
@@ -232,7 +232,10 @@ def _both(row: Row) -> str:
 
 def _first_order(row: Row, ours: Row) -> str:
     """The paper's own constraint is no baseline; where it looks better under random deletions, that is said too."""
-    said = f"Under random deletions the paper's first-order constraint does better in both: {_both(row)}."
+    said = (
+        "Under random deletions the paper's first-order constraint does at least as well in both and better in one: "
+        f"{_both(row)}."
+    )
     if math.isfinite(row["worst_case_validity"]) and math.isfinite(ours["worst_case_validity"]):
         said += (
             f" Of its points {percent(row['worst_case_validity'], 0)} survive the worst deletion found, of ours "

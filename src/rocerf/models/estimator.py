@@ -220,10 +220,14 @@ class EstimatorModel:
         rows = rows_for(estimator, X[whole])
         place = estimator.classes_.tolist().index(self.train.favourable)
         if hasattr(estimator, "predict_proba"):
-            chance = np.clip(estimator.predict_proba(rows)[:, place], CLIP, 1.0 - CLIP)
-            scores[whole] = logit(chance) - self.offset
+            chance = estimator.predict_proba(rows)[:, place]
+            if self.frames is not None:  # a pipeline fitted again that cannot take a category refuses it
+                chance = np.nan_to_num(chance, nan=0.0)
+            scores[whole] = logit(np.clip(chance, CLIP, 1.0 - CLIP)) - self.offset
         else:
             scores[whole] = np.asarray(estimator.decision_function(rows)) * (1.0 if place == 1 else -1.0)
+            if self.frames is not None:
+                scores[whole] = np.nan_to_num(scores[whole], nan=float(logit(CLIP)))
         return scores
 
     def without(self, ids: Iterable[Any]) -> EstimatorModel:

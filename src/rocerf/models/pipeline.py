@@ -115,7 +115,8 @@ class _Rows:
     """The training rows as the user has them, and in schema space with missing numbers marked."""
 
     def __init__(self, frame: pd.DataFrame, y: ArrayLike, frames: Frames, options: dict[str, Any]) -> None:
-        self.frame, self.y, self.frames, self.options = frame, y, frames, options
+        # A copy: what the user does with their table later must not change what is retrained on.
+        self.frame, self.y, self.frames, self.options = frame.copy(), y, frames, options
         self.X, _, self.problems = frames.encode(frame)
         numbers = [place for place, f in enumerate(frames.schema.column_features) if not f.categories]
         self.missing = np.zeros(self.X.shape, bool)

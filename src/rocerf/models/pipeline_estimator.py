@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -81,12 +82,23 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """The pipeline's probabilities, shape (m, 2)."""
+        """The pipeline's probabilities, shape (m, 2); NaN for points that it cannot take, having lost a category."""
         with quietly():
-            return np.asarray(self.pipeline_.predict_proba(self._decoded(X)), dtype=np.float64)
+            return _asked(self.pipeline_.predict_proba, self._decoded(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
-        """The pipeline's scores, shape (m,)."""
+        """The pipeline's scores, shape (m,); NaN for points that it cannot take, having lost a category."""
         with quietly():
-            return np.asarray(self.pipeline_.decision_function(self._decoded(X)), dtype=np.float64)
+            return _asked(self.pipeline_.decision_function, self._decoded(X))
+
+
+def _asked(method: Callable[[Any], Any], rows: Any) -> Array:
+    """What the method says of the rows; NaN for rows that make it raise, which are looked for by halving."""
+    try:
+        return np.asarray(method(rows), dtype=np.float64)
+    except ValueError:
+        if len(rows) == 1:
+            return np.full((1, 2) if method.__name__ == "predict_proba" else 1, np.nan)
+    middle = len(rows) // 2
+    return np.concatenate([_asked(method, rows[:middle]), _asked(method, rows[middle:])])

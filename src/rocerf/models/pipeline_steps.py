@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -141,7 +141,7 @@ def dense(rows: Any) -> Array:
     return np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
 
 
-def refuse_other_columns(frame: Any, known: Sequence[str] | None = None) -> None:
+def refuse_other_columns(frame: Any) -> None:
     """The training rows must be a DataFrame with columns named by text, each once."""
     from rocerf.data.columns import is_frame
 

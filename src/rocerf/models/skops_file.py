@@ -8,27 +8,20 @@ from typing import Any
 from rocerf.errors import FileFormatError, UnsupportedModelError
 
 
-#: Types that we trust beyond what skops does: a dtype is read as that of an empty array, and runs nothing.
-TRUSTED = ("numpy.dtype",)
-
-
-def load_skops_model(path: Path, what: str = "LogisticRegression") -> Any:
-    """The estimator in the file; files with types that skops does not trust by itself are refused.
-
-    ``what`` should be in it, in words.
-    """
+def load_skops_model(path: Path) -> Any:
+    """The estimator in the file; files with types that skops does not trust by itself are refused."""
     from skops.io import get_untrusted_types, load
 
     if not path.is_file():
         raise FileFormatError(f"Expected a model file at {path}, found none; check the path.")
     try:
-        unknown = [name for name in get_untrusted_types(file=path) if name not in TRUSTED]
+        unknown = get_untrusted_types(file=path)
         if unknown:
             raise UnsupportedModelError(
-                f"Expected a skops file that holds a {what} only, got one with {', '.join(unknown[:3])}, "
-                f"which is not trusted; save the {what} alone with skops.io.dump."
+                f"Expected a skops file that holds a LogisticRegression only, got one with {', '.join(unknown[:3])}, "
+                "which is not trusted; save the LogisticRegression alone with skops.io.dump."
             )
-        return load(path, trusted=list(TRUSTED))
+        return load(path, trusted=[])
     except UnsupportedModelError:
         raise
     except Exception as error:  # skops raises whatever zip, json or its loaders raise

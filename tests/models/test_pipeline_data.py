@@ -1,0 +1,197 @@
+"""Pipelines on random tables and on the raw data sets; pipelines that are not affine, as estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.svm import LinearSVC
+
+import rocerf
+from pipelines import (
+    NUMBERS,
+    ONE_HOT,
+    TEXTS,
+    applicants,
+    classifier,
+    columns,
+    fitted,
+    log_odds,
+    model_of,
+    refitted_from_scratch,
+    usual,
+)
+from rocerf import LogisticModel
+from rocerf.data import adult, german
+from rocerf.data.tables import split_rows
+from rocerf.errors import DataError
+
+
+def test_numbers_of_single_precision() -> None:
+    frame, y = applicants()
+    narrow = frame.astype({"income": "float32"})
+    pipeline = fitted(usual(), narrow, y)
+    model = model_of(pipeline, narrow, y, preprocessing="refitted")
+    np.testing.assert_allclose(model.score(narrow), log_odds(pipeline, narrow), atol=1e-4)
+
+
+@st.composite
+def _tables(draw: st.DrawFn) -> tuple[pd.DataFrame, np.ndarray, Any]:
+    """A table of up to five columns of random kinds with an affine transformer for each."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, frame, parts, pull = 60, {}, [], rng.normal(size=60)
+    scalers = [StandardScaler(), MinMaxScaler(), RobustScaler(), MaxAbsScaler(), "passthrough", "drop"]
+    encoders = [ONE_HOT, OneHotEncoder(drop="first"), OneHotEncoder(sparse_output=False), OrdinalEncoder()]
+    kinds = draw(st.lists(st.sampled_from(["float", "int", "bool", "text", "gaps", "Int64"]), min_size=1, max_size=5))
+    for place, kind in enumerate(kinds):
+        name = f"{kind}-{place}"
+        if kind == "text":
+            frame[name] = rng.choice(list("abcde")[: draw(st.integers(2, 5))], n)
+            parts.append((name, draw(st.sampled_from(encoders)), [name]))
+            continue
+        values = (rng.normal(size=n) + draw(st.sampled_from([0.0, 1.0, 20.0]))) * 10.0 ** draw(st.integers(-3, 4))
+        pull += values / np.abs(values).max()
+        scaler = draw(st.sampled_from(scalers))
+        if kind in ("gaps", "Int64"):
+            column = pd.Series(values)
+            column[rng.random(n) < 0.2] = np.nan
+            frame[name] = column.round().astype("Int64") if kind == "Int64" else column
+            filler = SimpleImputer(strategy=draw(st.sampled_from(["mean", "median", "most_frequent"])))
+            scaler = make_pipeline(filler, "passthrough" if scaler == "drop" else scaler)
+        else:
+            frame[name] = values > 0 if kind == "bool" else values.round().astype(int) if kind == "int" else values
+        parts.append((name, scaler, [name]))
+    transformer = ColumnTransformer(parts, sparse_threshold=draw(st.sampled_from([0.0, 1.0])))
+    return pd.DataFrame(frame), (pull > np.median(pull)).astype(int), transformer
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(_tables())
+def test_random_tables_and_pipelines(made: tuple[pd.DataFrame, np.ndarray, Any]) -> None:
+    frame, y, transformer = made
+    if all(part == "drop" for _, part, _ in transformer.transformers):
+        return
+    pipeline = fitted(make_pipeline(transformer, StandardScaler(with_mean=False), classifier()), frame, y)
+    model = model_of(pipeline, frame, y, preprocessing="refitted")
+    own = log_odds(pipeline, frame)
+    np.testing.assert_allclose(model.score(frame), own, atol=1e-6)
+    np.testing.assert_allclose(model.score(model.train.X), own, atol=1e-6)
+    np.testing.assert_allclose(model.deployed_score(model.train.X), own, atol=1e-6)
+    gone = [0, 7, 13]
+    truth = refitted_from_scratch(pipeline, frame, pd.Series(y), gone)
+    left = frame.drop(index=gone)
+    np.testing.assert_allclose(model.without(gone).score(left), log_odds(truth, left), atol=1e-5)
+
+
+# --- the raw data sets --------------------------------------------------------------------------------
+
+
+def _german() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
+    table = german.raw_table()
+    y = table.pop(german.LABEL)
+    train, test = split_rows("german")
+    return table.iloc[train], y.iloc[train], table.iloc[test]
+
+
+def _adult() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
+    table = adult.raw_table()
+    y = table.pop(adult.LABEL).str.startswith(">50K").astype(int)
+    numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+    table = table.astype(dict.fromkeys(numbers, int))
+    train, test = split_rows("adult")
+    return table.loc[train], y.loc[train], table.loc[test]
+
+
+@pytest.mark.parametrize("name", ["german", pytest.param("adult", marks=pytest.mark.slow)])
+def test_raw_data_sets(name: str) -> None:
+    frame, y, test = {"german": _german, "adult": _adult}[name]()
+    numbers = frame.select_dtypes("number").columns.tolist()
+    texts = [column for column in frame if column not in numbers]
+    encode = ColumnTransformer([("numbers", StandardScaler(), numbers), ("texts", ONE_HOT, texts)])
+    pipeline = fitted(make_pipeline(encode, classifier()), frame, y)
+    model = model_of(pipeline, frame, y, preprocessing="refitted")
+    assert len(model.frozen.train.columns) == {"german": 61, "adult": 103}[name]
+    np.testing.assert_array_equal(model.predict(test), pipeline.predict(test))
+    known = np.isfinite(model.score(test))  # one country of Adult is in no training row
+    assert (~known).sum() == {"german": 0, "adult": 1}[name]
+    test = test[known]
+    np.testing.assert_allclose(model.score(test), log_odds(pipeline, test), atol=1e-6)
+    gone = frame.index[:40]
+    truth = log_odds(refitted_from_scratch(pipeline, frame, y, gone), test)
+    frozen = model.frozen.without(gone).score(test)
+    np.testing.assert_allclose(model.without(gone).score(test), truth, atol=1e-6)
+    assert np.abs(frozen - truth).max() > 1e-6  # which of the two is meant can be told
+
+
+# --- what is not affine, as an estimator ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", [classifier(), GradientBoostingClassifier(n_estimators=10, random_state=0)])
+def test_other_pipelines_become_estimators_over_schema_space(last: Any, tmp_path: Any) -> None:
+    frame, y = applicants(120)
+    bins = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    pipeline = fitted(make_pipeline(columns(bins, ONE_HOT), last), frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    assert isinstance(model, rocerf.EstimatorModel)
+    assert model.schema is not None
+    assert model.schema.names == tuple(frame.columns)
+    assert "Pipeline" in repr(model)
+    np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))
+    np.testing.assert_array_equal(model.score(frame), model.score(model.train.X))
+    gone = frame.index[:5]
+    truth = refitted_from_scratch(pipeline, frame, y, gone).predict(frame)
+    np.testing.assert_array_equal(model.without(gone).predict(frame), truth)
+    model.save(tmp_path / "model.npz")
+    again = rocerf.EstimatorModel.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.score(frame), model.score(frame))
+    people = frame.iloc[:3].astype({"job": object})
+    people.iloc[1, 1] = "astronaut"
+    assert np.isnan(again.score(people)).tolist() == [False, True, False]
+
+
+def test_an_affine_pipeline_stays_logistic_and_missing_numbers_need_one() -> None:
+    frame, y = applicants(120)
+    assert isinstance(rocerf.from_pipeline(fitted(usual(), frame, y), frame, y, otherwise="estimator"), LogisticModel)
+    gaps, y = applicants(120, missing=True)
+    pipeline = fitted(make_pipeline(columns(KNNImputer(), ONE_HOT), classifier()), gaps, y)
+    with pytest.raises(DataError, match=r"missing numbers.*'income'"):
+        rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")
+
+
+def test_numbers_and_texts_of_the_helpers_cover_the_table() -> None:
+    assert sorted(NUMBERS + TEXTS) == sorted(applicants(5)[0].columns)
+
+
+@pytest.mark.parametrize("last", [GradientBoostingClassifier(n_estimators=5, random_state=0), LinearSVC()])
+def test_an_estimator_that_loses_a_category_refuses_it(last: Any) -> None:
+    frame, y = applicants(60)
+    frame["job"] = np.where(np.arange(60) < 2, "smith", "clerk")
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), OneHotEncoder()), last), frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    gone = frame.index[:2]
+    later, truth = model.without(gone), refitted_from_scratch(pipeline, frame, y, gone)
+    with pytest.raises(ValueError, match="unknown categories"):
+        truth.predict(frame)
+    assert later.predict(frame)[:2].tolist() == [0, 0]
+    np.testing.assert_array_equal(later.predict(frame)[2:], truth.predict(frame.iloc[2:]))
+    scores = model.refitted([np.asarray(gone)]).scores(model.train.X)[0]
+    assert np.isfinite(scores).all()
+    assert (scores[:2] < -10).all()

@@ -1,0 +1,187 @@
+"""Pipelines that are refused, and what is said about them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    PolynomialFeatures,
+    PowerTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+
+import rocerf
+from pipelines import ONE_HOT, applicants, classifier, columns, fitted, model_of, usual
+from rocerf import FeatureSchema
+from rocerf.errors import (
+    ColumnError,
+    DataError,
+    LabelError,
+    NotAtOptimumError,
+    OptionError,
+    SchemaError,
+    UnsupportedModelError,
+)
+
+NOT_AFFINE: dict[str, tuple[Any, bool, str]] = {
+    "logarithm": (
+        columns(FunctionTransformer(lambda X: np.log1p(X.astype(float))), ONE_HOT),
+        False,
+        "'age', 'income', 'cars':",
+    ),
+    "bins": (
+        columns(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ONE_HOT),
+        False,
+        "'age', 'income', 'cars':",
+    ),
+    "products": (columns(PolynomialFeatures(2), ONE_HOT), False, "'age', 'income', 'cars', 'member':"),
+    "indicator": (columns(SimpleImputer(add_indicator=True), ONE_HOT), True, "'income': a missing value"),
+    "neighbours": (columns(KNNImputer(), ONE_HOT), True, "'income':"),
+    "clipped": (
+        columns(MinMaxScaler(clip=True), ONE_HOT),
+        False,
+        "'age', 'income', 'cars': rows within and somewhat beyond",
+    ),
+    "power": (columns(PowerTransformer(), ONE_HOT), False, "'age', 'income', 'cars':"),
+    "unit length": (columns(Normalizer(), ONE_HOT), False, "'age', 'income', 'cars', 'member':"),
+    "of the batch": (
+        columns(FunctionTransformer(lambda X: X - X.mean(axis=0)), ONE_HOT),
+        False,
+        "'age', 'income', 'cars'",
+    ),
+    "one kink": (
+        make_pipeline(
+            FunctionTransformer(lambda f: f.assign(income=f["income"].clip(upper=60))),
+            columns(StandardScaler(), ONE_HOT),
+        ),
+        False,
+        "'income':",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AFFINE)
+def test_what_is_not_affine_is_refused_by_name(name: str) -> None:
+    preprocessing, missing, named = NOT_AFFINE[name]
+    frame, y = applicants(missing=missing)
+    pipeline = fitted(make_pipeline(preprocessing, classifier()), frame, y)
+    with pytest.raises(UnsupportedModelError, match=f"not in {named}.*outside the pipeline.*otherwise='estimator'"):
+        rocerf.from_pipeline(pipeline, frame, y)
+
+
+def _unfitted(frame: pd.DataFrame, y: pd.Series) -> Any:
+    return usual()
+
+
+def _searched(frame: pd.DataFrame, y: pd.Series) -> Any:
+    return GridSearchCV(usual(), {"logisticregression__C": [1.0]}, cv=2).fit(frame, y)
+
+
+def _other(last: Any) -> Any:
+    return lambda frame, y: make_pipeline(columns(StandardScaler(), ONE_HOT), last).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (_unfitted, "not fitted"),
+        (_searched, "best_estimator_"),
+        (
+            _other(GradientBoostingClassifier(n_estimators=2)),
+            "ends in GradientBoostingClassifier.*otherwise='estimator'",
+        ),
+        (
+            _other(LogisticRegressionCV(cv=2, l1_ratios=(0.0,), use_legacy_attributes=False, scoring="accuracy")),
+            "LogisticRegressionCV",
+        ),
+        (_other(LogisticRegression(solver="saga", l1_ratio=1.0, max_iter=5000)), "L2 penalty"),
+        (_other(LogisticRegression(class_weight="balanced")), "class_weight"),
+        (lambda frame, y: make_pipeline(columns(StandardScaler(), ONE_HOT)).fit(frame), "ends in ColumnTransformer"),
+    ],
+)
+def test_pipelines_that_cannot_be_taken_over(make: Any, said: str) -> None:
+    frame, y = applicants(80)
+    with pytest.raises(UnsupportedModelError, match=said):
+        rocerf.from_pipeline(make(frame, y), frame, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (lambda f, y: {"train_df": f.to_numpy()}, ColumnError, "as a DataFrame"),
+        (lambda f, y: {"train_df": f.rename(columns={"age": 0})}, ColumnError, "names that are text, got 0"),
+        (
+            lambda f, y: {"train_df": f.drop(columns="age")},
+            UnsupportedModelError,
+            "cannot.*pass the columns it was fitted on",
+        ),
+        (lambda f, y: {"y": y[:-1]}, DataError, "labels"),
+        (lambda f, y: {"y": np.where(y == 1, "a", "b"), "favourable": "a"}, LabelError, "fitted on the labels"),
+        (lambda f, y: {"ids": [1] * len(f)}, DataError, "unique id"),
+        (lambda f, y: {"schema": "age"}, OptionError, "FeatureSchema.from_frame"),
+        (lambda f, y: {"schema": FeatureSchema.from_frame(f.drop(columns="age"))}, SchemaError, "lacks 'age'"),
+        (lambda f, y: {"schema": FeatureSchema.from_frame(f.assign(x=1))}, SchemaError, "has 'x' besides"),
+        (
+            lambda f, y: {"schema": FeatureSchema.from_frame(f).edit("job", categories=["clerk", "driver"])},
+            SchemaError,
+            "that are not; the first is row .*'job' is '(nurse|smith)'",
+        ),
+        (lambda f, y: {"preprocessing": "thawed"}, OptionError, "'frozen'.*'refitted'.*'thawed'"),
+        (lambda f, y: {"otherwise": "guess"}, OptionError, "'refuse' or 'estimator'"),
+        (lambda f, y: {"threshold": 1.0}, OptionError, "threshold"),
+    ],
+)
+def test_bad_requests_say_what_is_wrong(change: Any, error: type, said: str) -> None:
+    frame, y = applicants(80)
+    asked = {"pipeline": fitted(usual(), frame, y), "train_df": frame, "y": y, **change(frame, y)}
+    with pytest.raises(error, match=said):
+        rocerf.from_pipeline(asked.pop("pipeline"), asked.pop("train_df"), asked.pop("y"), **asked)
+
+
+def test_categories_that_the_pipeline_cannot_take() -> None:
+    frame, y = applicants()
+    pipeline = fitted(usual("error"), frame, y)
+    schema = FeatureSchema.from_frame(frame).edit("job", categories=["clerk", "driver", "nurse", "smith", "baker"])
+    with pytest.raises(UnsupportedModelError, match="got 'job=baker', which it cannot take; leave that category out"):
+        rocerf.from_pipeline(pipeline, frame, y, schema=schema)
+    model_of(fitted(usual("ignore"), frame, y), frame, y, schema=schema)  # encoded as nothing
+    # Categories of the type that no row has are left out of the guess.
+    unused = frame.assign(home=frame["home"].cat.add_categories(["boat"]))
+    assert "home=boat" not in model_of(fitted(usual("error"), unused, y), unused, y).train.columns
+
+
+def test_rows_that_the_pipeline_was_not_fitted_on() -> None:
+    frame, y = applicants()
+    other, labels = applicants(seed=1)
+    pipeline = fitted(usual(), other, labels)
+    with pytest.raises(NotAtOptimumError, match="fitted on other rows"):
+        rocerf.from_pipeline(pipeline, frame, y)
+    # A scaler fitted elsewhere is fine as long as it stays.
+    scaled = fitted(columns(StandardScaler(), ONE_HOT), other, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mixed = Pipeline([("columns", scaled), ("classifier", classifier().fit(scaled.transform(frame), y))])
+    model_of(mixed, frame, y)
+    with pytest.raises(NotAtOptimumError, match=r"fitted on other rows.*'frozen'"):
+        rocerf.from_pipeline(mixed, frame, y, preprocessing="refitted")
+
+
+def test_encoders_that_treat_their_own_rows_differently_cannot_be_refitted() -> None:
+    frame, y = applicants()
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), TargetEncoder(random_state=0)), classifier()), frame, y)
+    with pytest.raises(NotAtOptimumError, match="TargetEncoder"):
+        rocerf.from_pipeline(pipeline, frame, y, preprocessing="refitted")
