@@ -35,7 +35,7 @@ class Asked:
         """From what the user handed over: a table of numbers, or a DataFrame in the model's own columns."""
         train = model.train
         frames: Frames | None = getattr(model, "frames", None)
-        if frames is not None and is_frame(X) and not set(train.columns) <= set(map(str, X.columns)):
+        if frames is not None and frames.are_of(X):
             matrix, names, problems = frames.encode(X)
             order = tuple(str(name) for name in X.columns if str(name) in frames.schema.names)
             return cls(matrix, tuple(problems), names, order, frames, frames.missing(X))
