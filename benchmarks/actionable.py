@@ -94,7 +94,7 @@ def measured(name: str, cost: str, most: int | None, audited: int, timed: int) -
         "people": len(people),
         "k": explainer.k,
         "statuses": {code: codes.count(code) for code in dict.fromkeys(codes)},
-        "largest_gap": float(np.nanmax(recourses.gaps)),
+        "largest_gap": float(np.nanmax(np.asarray(recourses.gaps))),
         "accepted_by_the_pipeline": float((pipeline.predict(answers) == 1).mean()),
         "mean_cost": float(recourses.costs[: len(free)][both].mean()),
         "mean_cost_unconstrained": float(free.costs[both].mean()),

@@ -25,6 +25,7 @@ import pandas as pd
 import rocerf
 from benchmarks.raw_pipelines import fitted_pipeline
 from benchmarks.record import write_record
+from rocerf.data.feature import Direction
 from rocerf.data.raw_tables import RawDataset, load_raw
 from rocerf.deletion.adversary import Adversary
 
@@ -34,7 +35,7 @@ SHARE = "0.5%"
 
 def simple_task(data: RawDataset) -> RawDataset:
     """The task without directions, which DiCE cannot be told."""
-    features = tuple(f if f.direction == "fixed" else replace(f, direction="any") for f in data.schema)
+    features = tuple(f if f.direction is Direction.FIXED else replace(f, direction=Direction.ANY) for f in data.schema)
     return replace(data, schema=rocerf.FeatureSchema(features))
 
 

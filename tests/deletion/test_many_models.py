@@ -7,7 +7,7 @@ import pytest
 
 from nasty import problems
 from problems import random_training_set
-from rocerf import LogisticModel
+from rocerf import LogisticModel, TrainingSet
 from rocerf.deletion import many_models
 from rocerf.deletion.many_models import Deletions, ManyModels
 
@@ -89,3 +89,18 @@ def test_harms_with_leverage_are_exact_one_row_newton_steps() -> None:
     harms = models.harms(look, model.theta[None], none, x, leverage=True)[0]
     each = Deletions.of([np.array([i]) for i in range(30)], 1)
     np.testing.assert_allclose(harms, (models.first_guess(each) - model.theta) @ x[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, np.inf], ids=["dense", "sparse"])
+def test_products_of_columns_are_the_same_however_they_are_kept(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_models, "SPARSE", share)
+    monkeypatch.setattr(many_models, "CHUNK", 7)
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=50), np.eye(5)[rng.integers(5, size=50)], np.eye(4)[rng.integers(4, size=50)]])
+    model = LogisticModel.fit(TrainingSet(X, rng.integers(2, size=50)), scale=False)
+    many = ManyModels(model)
+    assert isinstance(many._pairs[2], np.ndarray) == (share == 0.0)
+    slopes = rng.random((3, 50))
+    first, second = np.triu_indices(many.X.shape[1])
+    for packed, slope in zip(many._packed(slopes), slopes, strict=True):
+        np.testing.assert_allclose(packed, ((many.X * slope[:, None]).T @ many.X)[first, second], atol=1e-12)

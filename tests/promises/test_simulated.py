@@ -393,7 +393,7 @@ def test_logistic_models_really_retrained_accept_the_points(margin: str) -> None
     explainer = explainer_for(model, 8, margin=margin, shaping=30, choosing=60, checking=60)
     recourses = explainer.explain(refused_people(model, 0, 20))
     assert recourses.answered.all()
-    assert recourses.settings.solver == "sequential"
+    assert recourses.settings.solver == "cutting_plane"
     assert recourses.held_out.validity >= 0.85
     assert average_validity(model, recourses.matrix, 0.1, trials=40, seed=9).mean >= 0.75  # always all k rows
 

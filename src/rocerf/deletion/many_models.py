@@ -288,7 +288,7 @@ class ManyModels:
         except np.linalg.LinAlgError:  # somewhere on the way of a search: the full model's lengths guide as well
             return self._base[2]
         packed = inverse[:, first, second] * np.where(first == second, 1.0, 2.0)
-        return np.maximum(packed @ products.T, 0.0)
+        return np.asarray(np.maximum(packed @ products.T, 0.0))
 
     def worst_of(self, harms: Array, k: int, width: int) -> Deletions:
         """The at most k most harmful rows of each model."""

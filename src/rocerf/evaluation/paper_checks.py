@@ -20,7 +20,7 @@ from rocerf.evaluation.jobs import JobFolder
 from rocerf.evaluation.settings import DATASETS, LONGER
 from rocerf.evaluation.tidy import write_csv
 from rocerf.models.logistic import LogisticModel
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.cost import Norm, NormCost
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
 
@@ -130,7 +130,7 @@ def _chosen_weight(case: Published) -> float:
 
 def _anywhere(people: Array, spread: Array) -> Master:
     """People who may change everything, at L2 cost."""
-    return Master(people, Cost.named("l2", spread), FeasibleSet.around(people, None))
+    return Master(people, NormCost(Norm.L2, spread), FeasibleSet.around(people, None))
 
 
 def roar_box(case: Published) -> Iterator[Row]:
