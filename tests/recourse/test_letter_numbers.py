@@ -298,6 +298,18 @@ def test_whole_numbers_steps_and_categories_are_not_rounded(two_numbers: Any) ->
     assert not letter.options[0].rounded
 
 
+def test_a_step_beside_a_number_leaves_the_number_to_be_rounded(two_numbers: Any) -> None:
+    model, person = two_numbers
+    explainer = Rocerf(model, 1, schema=FeatureSchema.free(["a", "b"]).edit("a", step=0.7))
+    recourses = explainer.explain(person)
+    (letter,) = letters_of(explainer, recourses)
+    to = {change.feature: change.after for change in letter.options[0].changes}
+    np.testing.assert_allclose(to["a"], recourses.matrix[0, 0], rtol=1e-12)
+    assert to["b"] > recourses.matrix[0, 1]
+    assert decimals(to["b"]) == 2
+    assert letter.options[0].rounded
+
+
 def test_what_has_not_changed_is_as_it_was(german: Any) -> None:
     data, model, schema = german
     people = data.test.frame()

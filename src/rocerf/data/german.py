@@ -28,9 +28,7 @@ _NUMERIC = (
     # UCI calls it a percentage; the values are classes 1 to 4.
     (
         7,
-        Feature(
-            "installment-rate", Kind.INTEGER, label="installment rate, share of disposable income", unit="class 1 to 4"
-        ),
+        Feature("installment-rate", Kind.INTEGER, label="installment rate, share of disposable income (class 1 to 4)"),
     ),
     # Time at one address can be waited for, and is not given back.
     (
@@ -38,8 +36,7 @@ _NUMERIC = (
         Feature(
             "present-residence",
             Kind.INTEGER,
-            label="time at the present residence",
-            unit="class 1 to 4",
+            label="time at the present residence (class 1 to 4)",
             direction=Direction.INCREASE,
         ),
     ),
@@ -52,7 +49,6 @@ _NUMERIC = (
             "number-credits",
             Kind.INTEGER,
             label="number of existing credits at this bank",
-            unit="credits",
             direction=Direction.DECREASE,
         ),
     ),
@@ -62,7 +58,6 @@ _NUMERIC = (
             "people-liable",
             Kind.INTEGER,
             label="number of people the applicant must provide for",
-            unit="people",
             direction=Direction.FIXED,
         ),
     ),

@@ -79,7 +79,10 @@ def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
     """Sentences about what is unusual; SchemaError for what cannot be."""
     from rocerf.data.frames import Frames
 
-    matrix, _, problems = Frames.of(schema, frame).encode(frame)
+    frames = Frames.of(schema, frame)
+    numbers = [feature.name for feature in schema if feature.kind is not Kind.CATEGORICAL]
+    without = frame[numbers].isna().any(axis=1).to_numpy()
+    matrix, _, problems = frames.encode(frame[~without])
     wrong = [(place, said) for place, said in enumerate(problems) if said]
     if wrong:
         place, said = wrong[0]
@@ -88,6 +91,8 @@ def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
             f"{said}. Correct the rows or the schema."
         )
     unusual: list[str] = []
+    if without.any():
+        unusual.append(f"{int(without.sum())} of {len(frame)} rows lack a number, and were not looked at further")
     for column, feature in enumerate(schema.column_features):
         values = matrix[:, column]
         outside = int(((values < feature.lower) | (values > feature.upper)).sum())

@@ -199,6 +199,16 @@ class CostTable:
     prices: Mapping[str, Any]
     name: str = field(default="table", init=False)
 
+    def to_pairs(self) -> list[Any]:
+        """Plain lists for JSON, whose keys could only be texts."""
+        pairs: list[Any] = _pairs(self.prices)
+        return pairs
+
+    @classmethod
+    def from_pairs(cls, pairs: list[Any]) -> CostTable:
+        """The inverse of :meth:`to_pairs`."""
+        return cls(_mapping(pairs))
+
     def of_schema(self, schema: FeatureSchema, scale: Array) -> TableCost:
         """The cost over the columns of a schema."""
         known = [attribute.name for attribute in schema.attributes]
@@ -257,6 +267,18 @@ class TableCost:
 
     def curve(self, column: int) -> None:
         """None: the price of a unit is the same everywhere."""
+
+
+def _pairs(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return [["map", [[key, _pairs(entry)] for key, entry in value.items()]]]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _mapping(value: Any) -> Any:
+    if isinstance(value, list) and value and isinstance(value[0], list) and value[0][:1] == ["map"]:
+        return {key: _mapping(entry) for key, entry in value[0][1]}
+    return value
 
 
 #: What a change that is not for sale costs.

@@ -27,7 +27,7 @@ from rocerf.promises.promise import Promise
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.asked import Asked
 from rocerf.recourse.calibration import calibrate_delta
-from rocerf.recourse.cost import CostTable, NormCost, cost_named
+from rocerf.recourse.cost import CostTable, Norm, NormCost, cost_named
 from rocerf.recourse.explainer_files import read_explainer, restore, write_explainer
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
@@ -200,7 +200,7 @@ class Rocerf:
         asking = triage.asking
         if len(asking):
             self._prepare(progress)
-        master = self._master(asked.matrix[asking])
+        master = self._master(asked.matrix[asking], ruled=excluded is not None)
         if excluded is not None:
             master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
         solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
@@ -230,8 +230,10 @@ class Rocerf:
             found.append(self.explain_by(further, X, progress, excluded))
         return tuple(found)
 
-    def _master(self, X0: Array) -> Master:
-        schema = self.schema or (FeatureSchema.free(self.model.train.columns) if self.max_changes else None)
+    def _master(self, X0: Array, *, ruled: bool = False) -> Master:
+        """The problem of people (P, d); ``ruled`` with attributes to speak of, though there be no schema."""
+        ruled = ruled or self.max_changes is not None
+        schema = self.schema or (FeatureSchema.free(self.model.train.columns) if ruled else None)
         return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes))
 
     def _prepare(self, progress: Progress | None) -> None:
@@ -241,8 +243,16 @@ class Rocerf:
             self.promise.choose(self._points_for)
 
     def _points_for(self, promise: Promise, X0: Array) -> Array:
-        """Recourse under a promise for people (P, d) outside any request; missing where there is none."""
+        """Recourse under a promise for people (P, d) outside any request; missing where there is none.
+
+        Steps, categories and limits on changes are relaxed: these points only choose a margin, and hundreds of
+        mixed-integer programs at each margin tried would take longer than everything else.
+        """
         master = self._master(X0)
+        if master.mixed.any():
+            curved = not isinstance(self.cost, NormCost)
+            cost = NormCost(Norm.L1, self.cost.scale) if curved else self.cost
+            master = Master(X0, cost, master.allowed.boxes())
         possible = np.flatnonzero(~master.allowed.empty)
         points = np.full(X0.shape, np.nan)
         points[possible] = self._solver(promise, master.of(possible), self.delta).points

@@ -61,7 +61,7 @@ def write_explainer(
         "options": options,
         "simulated": asdict(promise.options) if isinstance(promise, SimulatedPromise) else None,
         "schema": None if schema is None else schema.to_dict(),
-        "prices": None if table is None else dict(table.prices),
+        "prices": None if table is None else table.to_pairs(),
     }
     (folder / "explainer.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
 
@@ -88,7 +88,7 @@ def read_explainer(
     schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])
     options = about["options"]
     if about.get("prices"):
-        options["cost"] = CostTable(about["prices"])
+        options["cost"] = CostTable.from_pairs(about["prices"])
     if about.get("simulated"):
         options["promise"] = Simulated(**about["simulated"])
     if model is not None:

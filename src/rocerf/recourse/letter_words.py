@@ -199,7 +199,7 @@ ENGLISH = Words(
         "decide differently. This is what can be said about the changes above: {sentence}."
     ),
     promises_by_option="Option {number}: {sentence}.",
-    assumptions="This takes for granted:",
+    assumptions="In technical terms, this takes for granted:",
     validity_title="How long this letter is valid",
     valid_until="This letter is valid until {date}.",
     no_date="This letter names no date until which it is valid.",

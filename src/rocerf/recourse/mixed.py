@@ -4,7 +4,7 @@ Columns that may move become variables: a whole number of steps where values are
 categories), a number of ``scale`` otherwise. One-hot groups sum to one, relations and cuts are rows, and where the
 number of changes is limited a 0/1 variable for each attribute says whether it may move.
 
-L1-like costs are linear in these variables; a curved price (percentiles) takes one 0/1 variable for each piece. The
+L1-like costs are linear in these variables; a curved price (percentiles) takes a 0/1 variable wherever it falls. The
 square of an L2 cost is approached from below by lines ``q_j >= line(u_j)``: exact for answers and categories, whose
 move has one length; elsewhere added where they are missing (outer approximation). Fixing all whole numbers and
 projecting gives a point and an upper bound; when both bounds meet, the point is optimal. What is left is the *gap*.
@@ -32,6 +32,9 @@ ROUNDS = 40
 
 #: Steps of a column at which an L2 cost has a line from the start, in both directions.
 FIRST_LINES = (0.1, 0.3, 1.0, 3.0)
+
+#: How far from the person to look first, in scales of a column; farther only where that may bring something cheaper.
+NEAR, FARTHER = 10.0, 16.0
 
 #: A point may miss a cut by this much, in units of the score: a quarter of the guard by which points clear promises.
 MISS = 2.5e-7
@@ -84,7 +87,35 @@ class MixedProblem:
         return Found(nowhere.point, False, failed=True)
 
     def _solve(self, slopes: Array, aims: Array) -> Found:
-        program = Program(self.x0, self.cost, self.allowed, self.reach)
+        """Near the person first: wide ranges make HiGHS slow and, beside 0/1 variables, at times wrong."""
+        reach = min(NEAR, self.reach)
+        found = self._solve_within(reach, slopes, aims)
+        while not found.found and reach < self.reach and len(self._sides(reach)):
+            reach = min(FARTHER * reach, self.reach)
+            found = self._solve_within(reach, slopes, aims)
+        needed = self._reach_needed(found.point) if found.found else reach
+        again = self._solve_within(needed, slopes, aims) if needed != reach else found
+        return again if again.found else found
+
+    def _sides(self, reach: float) -> Array:
+        """Points (s, d) that move by the reach in one column, for each side to which more is allowed."""
+        moves = np.concatenate([np.diag(-reach * self.cost.scale), np.diag(reach * self.cost.scale)])
+        beyond = np.concatenate([self.allowed.lower[0], -self.allowed.upper[0]])
+        ends = np.concatenate([self.x0, -self.x0]) - reach * np.tile(self.cost.scale, 2)
+        return np.asarray((self.x0 + moves)[(beyond < ends) & np.tile(self.allowed.movable[0], 2)])
+
+    def _reach_needed(self, point: Array) -> float:
+        """A reach beyond which every point costs at least what this one does."""
+        reach, cost = min(NEAR, self.reach), float(self.cost.of(point[None], self.x0[None])[0])
+        while reach < self.reach:
+            sides = self._sides(reach)
+            if (self.cost.of(sides, np.broadcast_to(self.x0, sides.shape)) >= cost).all():
+                break
+            reach = min(2.0 * reach, self.reach)
+        return reach
+
+    def _solve_within(self, reach: float, slopes: Array, aims: Array) -> Found:
+        program = Program(self.x0, self.cost, self.allowed, reach)
         program.add_cuts(slopes, aims)
         if self.cost.norm is Norm.L1:
             solved = program.solve()

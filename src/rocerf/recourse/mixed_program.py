@@ -154,22 +154,42 @@ class Program:
         return price**2 if self.cost.norm is Norm.L2 else price
 
     def _curve(self, j: int) -> None:
-        """The price by pieces: a point is a mixture of the two ends of one piece."""
+        """The price by pieces, outwards from the person's own value, each filled only once those before it are full.
+
+        Where prices rise from piece to piece that comes by itself; where they fall a 0/1 variable sees to it.
+        """
         values, heights = self.cost.curve(j)  # type: ignore[misc]
         ends = self._value(j, self.lower[j]), self._value(j, self.upper[j])
-        knots = np.unique([*ends, *values[(values > ends[0]) & (values < ends[1])]])
-        if ends[0] < self.x0[j] < ends[1]:
-            knots = np.unique([*knots, self.x0[j]])
-        prices = np.abs(np.interp(knots, values, heights) - np.interp(self.x0[j], values, heights))
+        start = float(np.clip(self.x0[j], *ends))
+        self.constant += float(abs(np.interp(start, values, heights) - np.interp(self.x0[j], values, heights)))
+        parts = {j: 1.0}
+        for sign, end in ((1.0, ends[1]), (-1.0, ends[0])):
+            if end == start:
+                continue
+            low, high = min(start, end), max(start, end)
+            between = values[(values > low) & (values < high)]
+            if self.stepped[j] and self.upper[j] - self.lower[j] < len(between):
+                steps = self.base[j] + self.unit[j] * np.arange(self.lower[j], self.upper[j] + 0.5)
+                between = steps[(steps > low) & (steps < high)]
+            knots = np.array([low, *between, high])[:: int(sign)]
+            widths = np.abs(np.diff(knots)) / self.unit[j]
+            prices = np.abs(np.diff(np.interp(knots, values, heights)))
+            for share, width in zip(self._pieces(widths, prices), widths, strict=True):
+                parts[share] = -sign * float(width)
+        self.equal.append((parts, float((start - self.base[j]) / self.unit[j])))
+
+    def _pieces(self, widths: Array, prices: Array) -> list[int]:
+        """Variables from 0 to 1: how far each piece of these widths and prices is filled."""
         shares = [self._new(0.0, 1.0, float(price)) for price in prices]
-        pieces = [self._new(0.0, 1.0, whole=True) for _ in knots[1:]]
-        self.equal.append((dict.fromkeys(shares, 1.0), 1.0))
-        self.equal.append((dict.fromkeys(pieces, 1.0), 1.0))
-        places = {share: float((knot - self.base[j]) / self.unit[j]) for share, knot in zip(shares, knots, strict=True)}
-        self.equal.append(({j: -1.0, **places}, 0.0))
-        for number, share in enumerate(shares):
-            touching = pieces[max(0, number - 1) : number + 1]
-            self.rows.append(({share: 1.0, **dict.fromkeys(touching, -1.0)}, 0.0))
+        first, full = 0, -1
+        for piece in range(len(shares) - 1):
+            if prices[piece + 1] * widths[piece] < prices[piece] * widths[piece + 1]:  # the next unit costs less
+                full = self._new(0.0, 1.0, whole=True)
+                self.rows += [({full: 1.0, share: -1.0}, 0.0) for share in shares[first : piece + 1]]
+                first = piece + 1
+            if first:
+                self.rows.append(({shares[piece + 1]: 1.0, full: -1.0}, 0.0))
+        return shares
 
     def add_lines(self, steps: Array) -> None:
         """Lines below the square of each column's step, touching it at these steps (d,).

@@ -28,6 +28,8 @@ FULL_STEPS, ROUNDS = 8, 40
 KEPT = 6
 #: An improvement counts from this share on; a person is done when the trust has shrunk to this share of the cost.
 IMPROVEMENT, LEAST_TRUST = 1e-5, 1e-3
+#: The same share for somebody with steps or categories: close by there is hardly another allowed point.
+LEAST_TRUST_MIXED = 0.1
 #: Halvings when a candidate is moved along its line, and how far beyond itself it may be pushed.
 HALVINGS, BEYOND = 14, 2.0
 
@@ -103,7 +105,8 @@ class _Search:
         if len(fresh):
             self.trust[fresh] = self.best_cost[fresh] / 2
             self._linearise(fresh, self.best[fresh])
-        people = np.flatnonzero(np.isfinite(self.trust) & (self.trust > LEAST_TRUST * self.best_cost))
+        least = np.where(self.master.mixed, LEAST_TRUST_MIXED, LEAST_TRUST)
+        people = np.flatnonzero(np.isfinite(self.trust) & (self.trust > least * self.best_cost))
         if not len(people):
             return bool(len(lost))
         near, reach = self.master.of(people), (self.trust[people, None] * self.master.cost.scale)
