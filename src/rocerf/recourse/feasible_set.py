@@ -157,7 +157,8 @@ class FeasibleSet:
         """Which attributes differ from the person's own values at X (P, d), shape (P, attributes)."""
         attributes = () if self.rules is None else self.rules.attributes
         differs = X != self.X0
-        return np.array([differs[:, list(a.places)].any(axis=1) for a in attributes], bool).reshape(-1, len(X)).T
+        moved = [differs[:, list(attribute.places)].any(axis=1) for attribute in attributes]
+        return np.array(moved, bool).reshape(len(attributes), len(X)).T
 
     def holds(self, X: Array) -> Mask:
         """Whether each point (P, d) obeys every rule, shape (P,)."""

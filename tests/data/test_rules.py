@@ -1,0 +1,87 @@
+"""Rules in words: parsed right, or refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocerf.data.rules import Condition, Relation
+from rocerf.errors import SchemaError
+
+COLUMNS = ("a", "b", "c-d", "h=own")
+
+
+@pytest.mark.parametrize(
+    ("words", "row", "upper"),
+    [
+        ("a <= 3", [1, 0, 0, 0], 3.0),
+        ("a >= 3", [-1, 0, 0, 0], -3.0),
+        ("2 * a - b / 4 <= 12 * `c-d` + 1", [2, -0.25, -12, 0], 1.0),
+        ("-(a - 3) <= b * 2", [-1, -2, 0, 0], -3.0),
+        ("`h=own` <= 0.5 * a", [-0.5, 0, 0, 1], 0.0),
+        ("3 <= a + a", [-2, 0, 0, 0], -3.0),
+    ],
+)
+def test_relations_are_read_as_rows(words: str, row: list[float], upper: float) -> None:
+    (relation,) = Relation.parsed(words)
+    assert relation.row(COLUMNS).tolist() == row
+    assert relation.upper == upper
+    assert relation.words == words
+
+
+def test_an_equation_is_two_relations() -> None:
+    upper, lower = Relation.parsed("a == 2 * b + 1")
+    assert (upper.row(COLUMNS).tolist(), upper.upper) == ([1, -2, 0, 0], 1.0)
+    assert (lower.row(COLUMNS).tolist(), lower.upper) == ([-1, 2, 0, 0], -1.0)
+
+
+@given(st.lists(st.integers(-5, 5), min_size=4, max_size=4), st.integers(-9, 9), st.integers(0, 10_000))
+def test_a_relation_holds_where_its_words_do(coefficients: list[int], constant: int, seed: int) -> None:
+    if not any(coefficients[:2]):
+        return
+    a, b, p, q = coefficients
+    words = f"{a} * a + {b} * b - {p} <= {q} - 2 * {constant}"
+    (relation,) = Relation.parsed(words)
+    x = np.random.default_rng(seed).integers(-20, 20, 2)
+    said = a * x[0] + b * x[1] - p <= q - 2 * constant
+    point = np.array([*x, 0, 0])
+    assert (relation.row(COLUMNS) @ point <= relation.upper) == said
+
+
+@pytest.mark.parametrize(
+    "words", ["", "a", "a < 3", "a <= b <= c", "a <=", "a ** 2 <= 3", "f(a) <= 3", "a <= 'x'", "a / 0 <= 1", None, 3]
+)
+def test_what_is_no_relation(words: object) -> None:
+    with pytest.raises(SchemaError, match="relation"):
+        Relation.parsed(words)
+
+
+@pytest.mark.parametrize("words", ["", "age", "age >=", "> 3", "1 < age < 3", None])
+def test_what_is_no_condition(words: object) -> None:
+    with pytest.raises(SchemaError, match="Expected a condition such as"):
+        Condition.parsed(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("x == 2", [False, True, False]),
+        ("x != 2", [True, False, True]),
+        ("x > 1", [False, True, True]),
+        ("x >= 2", [False, True, True]),
+        ("x < 2", [True, False, False]),
+        ("x <= 2", [True, True, False]),
+    ],
+)
+def test_conditions_on_numbers(words: str, expected: list[bool]) -> None:
+    assert Condition.parsed(words).holds(np.array([1.0, 2.0, 3.0])).tolist() == expected
+    texts = np.array(["1", "2", "3"], dtype=object)  # categories that are numbers
+    assert Condition.parsed(words).holds(texts).tolist() == expected
+
+
+def test_conditions_on_texts_with_signs() -> None:
+    condition = Condition.parsed("`home-now` == own")
+    assert condition.column == "home-now"
+    assert condition.holds(np.array(["own", "rent", None], dtype=object)).tolist() == [True, False, False]
