@@ -19,7 +19,7 @@ Draw = Callable[[Any], Any]
 
 KINDS = ("continuous", "integer", "stepped", "whole steps", "binary", "categorical", "group")
 DISCRETE = KINDS[1:]
-DIRECTIONS = ("any", "any", "any", "increase", "decrease", "fixed")
+DIRECTIONS = ("any", "any", "any", "any", "any", "increase", "decrease", "fixed")
 
 COSTS = ("l2", "l1", "mad", "percentile", "table")
 
@@ -126,7 +126,7 @@ class _Columns:
         if self.draw(st.integers(0, 2)) == 0:
             subject, other = self.draw(st.sampled_from(plain.names)), self.draw(st.sampled_from(plain.names))
             plain = plain.edit(subject, fixed_if=self._condition(plain[other]))
-        relations = [self._relation(plain) for _ in range(self.draw(st.sampled_from([0, 0, 1, 2])))]
+        relations = [self._relation(plain) for _ in range(self.draw(st.sampled_from([0, 0, 0, 1, 2])))]
         return plain.relate(*relations)
 
     def _condition(self, feature: Feature) -> str:
@@ -141,7 +141,7 @@ class _Columns:
         columns = self.draw(st.lists(st.sampled_from(schema.columns), min_size=2, max_size=2, unique=True))
         rows = self.rows(50)
         sizes = [float(np.ptp(rows[:, schema.columns.index(column)])) or 1.0 for column in columns]
-        slack = self.draw(st.sampled_from([0.0, 0.3, 0.8]))
+        slack = self.draw(st.sampled_from([0.8, 0.3, 0.0]))
         sign = self.draw(st.sampled_from(["<=", ">="]))
         return (
             f"`{columns[0]}` / {sizes[0]} {sign} `{columns[1]}` * {1 / sizes[1]} + {slack if sign == '<=' else -slack}"

@@ -69,7 +69,13 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "curvature_cpu",
         "german_puzzle",
     }
-    assert set(results) == {"validity", "retrained", "first_order", "certificate", *networks}
+    assert set(results) == {"validity", "retrained", "first_order", "certificate", "actionable", "dice", *networks}
+    for row in results["actionable"]["measured"].values():
+        assert row["frozen"] == row["refitted"] == row["accepted_by_the_pipeline"] == 1.0
+        assert row["largest_gap"] <= 1e-6
+        assert sum(row["statuses"].values()) == row["people"]
+    ours = results["dice"]["measured"]["rocerf retrained"]
+    assert (ours["broken_rules"], ours["accepted_after_the_worst_deletion"]) == (0, 1.0)
     for name, row in results["retrained"]["measured"]["survival"].items():
         assert row["retrained"]["survive"] >= 0.995 * row["retrained"]["answered"]
         assert row["first_order"]["survive"] == row["plain"]["survive"] == 0

@@ -152,7 +152,7 @@ def check_schema(data: Dataset) -> None:
             assert set(np.unique(column)) <= {0.0, 1.0}
         else:
             assert (feature.lower, feature.upper) == (column.min(), column.max())
-            assert feature.unit or feature.name == "foreign-worker"
+            assert feature.unit or "class" in feature.label or feature.label.startswith(("number", "foreign"))
         assert feature.label, feature.name
 
 

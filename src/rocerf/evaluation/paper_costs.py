@@ -6,9 +6,10 @@ Reasons are given only where a difference is, and only those that were measured;
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import TYPE_CHECKING
 
-from rocerf.evaluation.paper_tables import verdict
+from rocerf.evaluation.paper_tables import cost_table, verdict
 from rocerf.evaluation.paper_values import (
     COSTS,
     DATASETS,
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.evaluation.paper_tables import Results
+
+#: Verdicts that ask for a reason.
+DIFFERENT = ("higher", "lower", "unknown")
 
 #: What was measured and bears on a cost that differs; the report prints each once, with the run's own figures.
 REASONS = {
@@ -51,7 +55,7 @@ REASONS = {
 
 
 def reasons_of(results: Results) -> dict[str, str]:
-    """The reasons, each with what this run and the checks beside it measured of it."""
+    """The reasons that bear on some cost of this run, each with what the run and the checks beside it measured."""
     measured = {
         "d": _overshoot(results) + _steps(results),
         "e": _seeds(results.checks),
@@ -60,7 +64,18 @@ def reasons_of(results: Results) -> dict[str, str]:
         "l": exchange_sentence(),
         "k": german_epochs_sentence(results.checks),
     }
-    return {key: f"{text} {measured.get(key, '')}".strip() for key, text in REASONS.items()}
+    named = _named(results)
+    return {key: f"{text} {measured.get(key, '')}".strip() for key, text in REASONS.items() if key in named}
+
+
+def _named(results: Results) -> set[str]:
+    """Keys of the reasons that some sentence names."""
+    found: set[str] = set()
+    for norm, model in product(COSTS, MODELS):
+        for row in cost_table(results, norm, model).to_dict("records"):
+            if row["published_verdict"] in DIFFERENT:
+                found.update(known_reasons(row, model, norm))
+    return found
 
 
 def _overshoot(results: Results) -> str:
@@ -93,8 +108,8 @@ def _steps(results: Results) -> str:
     if not said:
         return ""
     return (
-        f" The more steps a person may have, the nearer they come. With {steps} steps, logistic regression, the first "
-        f"of the denied: {'; '.join(said)}. The run allows 100,000; the paper's text names no number."
+        f" It depends on the steps that a person may have: with {steps}, logistic regression, the first of the "
+        f"denied, {'; '.join(said)}. The run allows 100,000; the paper's text names no number."
     )
 
 
@@ -202,7 +217,7 @@ def cost_sentence(row: Row, model: str, norm: str) -> str:
     if not math.isfinite(row["paper"]):
         return f"{name}: {_measured(row, 'corrected')} in the corrected setting; the paper has no such method."
     first, second = _against(row, "published"), _against(row, "corrected")
-    if row["published_verdict"] in ("higher", "lower", "unknown"):
+    if row["published_verdict"] in DIFFERENT:
         keys = known_reasons(row, model, norm)
         first += f"; what bears on it: {', '.join(keys)}" if keys else "; no reason for it was found"
     return f"{name}: as published {first}.{_if_exchanged(row, model, norm)} Corrected: {second}."

@@ -90,8 +90,8 @@ def check_sentences(results: Results) -> list[str]:
     shares = [f"{percent(row['share'])} on {DATASETS[row['dataset']]}" for row in rows if math.isfinite(row["share"])]
     if shares:
         said.append(
-            "ROAR's points, as its authors find them for logistic regression, mostly do not withstand ROAR's own box "
-            f"(every parameter moved by up to 0.1): accepted by all models in the box are {listed(shares)}."
+            "Of ROAR's points, as its authors find them for logistic regression, this share is accepted by every model "
+            f"in ROAR's own box (each parameter moved by up to 0.1): {listed(shares)}."
         )
     return said + _compas_errors(results) + _exchange(results)
 
@@ -102,13 +102,13 @@ def _exchange(results: Results) -> list[str]:
     said = []
     for method in ("scfe", "cchvae"):
         rows = methods[(methods["setting"] == "published") & (methods["model"] == "nn") & (methods["method"] == method)]
-        ours = dict(zip(rows["dataset"], rows["l2"], strict=True))
+        ours = dict(zip(rows["dataset"], rows["l1"], strict=True))
         if set(EXCHANGED) <= set(ours):
-            names, paper = list(EXCHANGED), COSTS["l2"]["nn"][method]
+            names, paper = list(EXCHANGED), COSTS["l1"]["nn"][method]
             costs = " and ".join(f"{ours[name]:.2f} on {DATASETS[name]}" for name in names)
             printed = " and ".join(f"{paper[name].mean:.2f}" for name in names)
-            said.append(f"{METHODS[method]} costs {costs}; the paper prints {printed}.")
-    return [f"Networks as published: {' '.join(said)}"] if said else []
+            said.append(f"{METHODS[method]} {costs}, and the paper prints {printed}")
+    return [f"L1 cost of networks as published: {'; '.join(said)}."] if said else []
 
 
 def _compas_errors(results: Results) -> list[str]:

@@ -41,7 +41,7 @@ th, td {{ padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right
 th:first-child, td:first-child {{ text-align: left; }} thead th {{ border-bottom: 2px solid #888; }}
 tr.group td {{ font-weight: 600; background: #f5f5f5; text-align: left; }}
 .lead {{ font-size: 1.1rem; }} .note {{ background: #f5f3ec; border-left: 4px solid #E69F00; padding: .6rem 1rem; }}
-table.facts td, table.words td {{ white-space: normal; }}
+table.facts td, table.words td {{ white-space: normal; }} table.words td:nth-child(4) {{ white-space: nowrap; }}
 table.facts td, table.words td:last-child {{ text-align: left; }}
 summary {{ cursor: pointer; margin: .6rem 0; }} ul.notes {{ list-style: none; }}
 .scroll {{ overflow-x: auto; }} svg {{ max-width: 100%; height: auto; }} figure {{ margin: 1rem 0; }}
