@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
 
-from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind
+from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind, Relation
 from rocerf.errors import ColumnError, DataError, RocerfError, SchemaError
+from schema_problems import Problem, problems
 
 FRAME = pd.DataFrame({"age": [30, 50, 40], "income": [1.5, 9.0, 4.0], "owner": [0, 1, 1]})
 
@@ -354,3 +356,256 @@ def test_validation_against_rows() -> None:
         schema.validate(RAW.assign(home="castle"))
     with pytest.raises(ColumnError, match="none named 'pay'"):
         schema.validate(RAW.drop(columns="pay"))
+
+
+# --- what went wrong once: rules that were silently ignored, and errors that were not ours --------------
+
+
+def grouped(**options: Any) -> FeatureSchema:
+    """One-hot columns h_1, h_2 whose reference category may have been left out."""
+    return FeatureSchema(tuple(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("home == castle", r"a category of 'home' \(free, rent, own\) in the condition 'home == castle' of 'pay'"),
+        ("home != castle", "got 'castle'"),
+        ("home == 3", "got 3.0"),
+        ("home >= own", "between numbers"),
+        ("age == old", "between numbers in 'age == old'"),
+        ("age >= old", "between numbers"),
+        ("married == True", "got 'True'"),
+        ("age >= nan", "got 'nan'"),
+    ],
+)
+def test_a_condition_that_can_never_hold_is_refused(condition: str, message: str) -> None:
+    """Such a feature would never be held, and nobody would notice."""
+    with pytest.raises(SchemaError, match=message):
+        FeatureSchema.from_frame(RAW).edit("pay", fixed_if=condition)
+
+
+def test_a_condition_may_ask_for_a_missing_value() -> None:
+    schema = FeatureSchema.from_frame(RAW).edit("pay", fixed_if="job == missing")
+    for job, held in (("a", False), (None, True)):
+        lower, upper = schema.box(encoded(schema, **(ME | {"job": job})))
+        assert bool(lower[0, 1] == upper[0, 1]) is held
+
+
+def test_a_condition_is_about_the_persons_own_values() -> None:
+    schema = FeatureSchema.from_frame(RAW).edit("pay", fixed_if="pay <= 1000").edit("married", fixed_if="married == 1")
+    lower, upper = schema.box(np.concatenate([encoded(schema, **(ME | {"pay": p, "married": 1})) for p in (900, 1100)]))
+    assert (lower[:, 1] == upper[:, 1]).tolist() == [True, False]
+    assert (lower[:, -1] == upper[:, -1]).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Feature("a", "integer", lower=0.2, upper=0.8), "a whole number inside the bounds of 'a'"),  # type: ignore[arg-type]
+        (lambda: Feature("a", "binary", lower=0.2, upper=0.8), "a whole number inside the bounds of 'a'"),  # type: ignore[arg-type]
+        (lambda: Feature("a", step=np.inf), "a step above 0"),
+        (lambda: Feature("a", step=np.nan), "a step above 0"),
+        (lambda: Feature("a", step=True), "a step above 0"),
+        (lambda: Feature("a", weight=np.inf), "a weight above 0"),
+        (lambda: Feature("a", weight="2"), "a weight above 0"),  # type: ignore[arg-type]
+        (lambda: Feature("a", "categorical", categories=[["x"]]), "categories of 'a' to be texts or numbers"),  # type: ignore[arg-type]
+        (lambda: Feature("a", "categorical", categories=["1", 1]), "each category of 'a' once"),  # type: ignore[arg-type]
+        (lambda: Feature("a", "categorical", categories=["missing", None]), "each category of 'a' once"),  # type: ignore[arg-type]
+        (lambda: Feature("a", "categorical", categories=["x", "y"], changes={"x": None}), "got None"),  # type: ignore[arg-type, dict-item]
+        (lambda: FeatureSchema((Feature("h"), *grouped().features)), "groups and features with different names"),
+        (lambda: FeatureSchema((Feature("a=x"), Feature("a", "categorical", categories=["x"]))), "'a=x' twice"),  # type: ignore[arg-type]
+        (lambda: grouped(group_changes={"h": {"h_1": ("h_3",)}}), "got 'h_3'"),
+        (lambda: grouped(group_changes={"h": {"h_1": (None,)}}), "got None"),
+        (lambda: grouped(group_changes={"h": {None: ("h_1",)}}, open_groups=("h",)), "from its reference category"),
+        (lambda: grouped(group_changes={"o": {}}), r"names of one-hot groups \(h\), got 'o'"),
+        (lambda: FeatureSchema.free(["a"]).relate(Relation({"a": np.nan}, 0.0)), "finite numbers in the relation"),
+        (lambda: FeatureSchema.free(["a"]).relate("a <= 1e999"), "finite numbers in the relation"),
+    ],
+)
+def test_more_rules_that_cannot_be(make: Any, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        make()
+
+
+def test_categories_are_plain_values_and_missing_ones_none() -> None:
+    """NumPy's values can be written to no file, and NaN is equal to nothing."""
+    feature = Feature("a", "categorical", categories=(*np.array(["x", "y"]), np.float64("nan")))  # type: ignore[arg-type]
+    assert feature.categories == ("x", "y", None)
+    assert [type(value) for value in feature.categories[:2]] == [str, str]
+    schema = FeatureSchema((feature, Feature("b", "categorical", categories=tuple(np.arange(3)))))  # type: ignore[arg-type]
+    assert FeatureSchema.from_yaml(schema.to_yaml()) == schema
+    assert Feature(3).columns == ("3",)  # type: ignore[arg-type]
+
+
+def test_a_single_goal_of_a_change_needs_no_list() -> None:
+    assert Feature("a", "categorical", categories=(1, 2, 3), changes={1: 2, 2: (1, 3)}).changes == {  # type: ignore[arg-type, dict-item]
+        1: (2,),
+        2: (1, 3),
+    }
+
+
+def test_who_may_go_to_the_reference_category_of_an_open_group() -> None:
+    """It has no column; None among the changes stands for it, else the list forbids it."""
+    assert [a.tied for a in grouped(open_groups=("h",)).attributes] == [()]
+    listed = grouped(open_groups=("h",), group_changes={"h": {"h_1": (), "h_2": ("h_1", None)}})
+    assert [(a.complete, a.tied) for a in listed.attributes] == [(False, (0,))]
+    assert FeatureSchema.from_yaml(listed.to_yaml()) == listed
+    assert FeatureSchema.from_dict(json.loads(json.dumps(listed.to_dict()))) == listed
+
+
+EVERYTHING = FeatureSchema(
+    (
+        Feature("age", "integer", lower=18, upper=99, direction="increase", unit="years", label="your age"),  # type: ignore[arg-type]
+        Feature("pay", lower=0, step=12.5, weight=0.25, fixed_if="age >= 65"),
+        Feature("home", "categorical", categories=("free", None, "own"), changes={None: ("own",), "own": ()}),  # type: ignore[arg-type]
+        Feature("rate", "categorical", categories=(1, 2.5, "yes"), direction="decrease"),  # type: ignore[arg-type]
+        Feature("ok", "binary", direction="fixed"),  # type: ignore[arg-type]
+        Feature("h_1", "binary", group="h"),  # type: ignore[arg-type]
+        Feature("h_2", "binary", group="h", lower=1),  # type: ignore[arg-type]
+    ),
+    ("pay <= 100 * age", "`home=own` + ok <= 1", Relation({"age": 1.0, "pay": 0.5}, 1e6)),  # type: ignore[arg-type]
+    {"h": {"h_1": ("h_2",)}},
+    ("h",),
+)
+
+
+def test_every_rule_survives_json_yaml_and_a_file(tmp_path: Any) -> None:
+    assert FeatureSchema.from_dict(json.loads(json.dumps(EVERYTHING.to_dict(), allow_nan=False))) == EVERYTHING
+    assert FeatureSchema.from_yaml(EVERYTHING.to_yaml(tmp_path / "s.yaml")) == EVERYTHING
+    assert FeatureSchema.from_yaml(str(tmp_path / "s.yaml")) == EVERYTHING
+
+
+@settings(derandomize=True, deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(problems(people=1))
+def test_random_schemas_survive_json_and_yaml(problem: Problem) -> None:
+    schema = problem.schema
+    assert FeatureSchema.from_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False))) == schema
+    assert FeatureSchema.from_yaml(schema.to_yaml()) == schema
+    assert len(str(schema).splitlines()) == 1 + len(schema) + len(schema.relations)
+
+
+def test_words_may_be_written_into_a_yaml_file_by_hand() -> None:
+    schema = FeatureSchema.from_yaml(
+        "format: rocerf-schema/1\n"
+        "features:\n"
+        "- {name: age, kind: integer, lower: null}\n"
+        "- {name: home, kind: categorical, categories: [rent, own], changes: {own: []}, fixed_if: age > 60}\n"
+        "- {name: 7}\n"
+        "relations: [age <= 90]\n"
+    )
+    assert (schema["age"].lower, schema["home"].changes, schema.names) == (-np.inf, {"own": ()}, ("age", "home", "7"))
+    assert schema.relations[0].words == "age <= 90"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("format: rocerf-schema/1\nfeatures: [3]\n", "a name for every feature"),
+        ("format: rocerf-schema/1\nfeatures: []\nrules: []\n", "got \\['rules'\\]"),
+        ("format: rocerf-schema/0\nfeatures: []\n", "got 'rocerf-schema/0'"),
+        ("format: rocerf-schema/1\nfeatures: [{name: a}]\nrelations: [b <= 3]\n", "got 'b'"),
+    ],
+)
+def test_yaml_that_is_no_schema(text: str, message: str) -> None:
+    with pytest.raises(RocerfError, match=message):
+        FeatureSchema.from_yaml(text)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("relations: 3", id="relations that are no list"),
+        pytest.param("relations: [{upper: 3}]", id="a relation without coefficients"),
+        pytest.param("relations: [{coefficients: {a: x}, upper: 3}]", id="a coefficient that is no number"),
+        pytest.param("group_changes: 3", id="changes that are no mapping"),
+        pytest.param("open_groups: 3", id="groups that are no list"),
+    ],
+)
+def test_parts_of_a_file_that_are_not_what_they_should_be(broken: str) -> None:
+    with pytest.raises(RocerfError, match="Expected"):
+        FeatureSchema.from_yaml(f"format: rocerf-schema/1\nfeatures: [{{name: a}}]\n{broken}\n")
+
+
+def test_features_of_a_file_that_are_not_what_they_should_be() -> None:
+    for row in (
+        "{name: a, kind: categorical, categories: 3}",
+        "{name: a, kind: categorical, categories: [x], changes: 3}",
+    ):
+        with pytest.raises(RocerfError, match="Expected"):
+            FeatureSchema.from_yaml(f"format: rocerf-schema/1\nfeatures: [{row}]\n")
+
+
+# --- guesses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "ends", "categories"),
+    [
+        ([1, 2, 9], "integer", (1, 9), ()),
+        (np.array([3, 1], dtype=np.uint8), "integer", (1, 3), ()),
+        ([1.0, 2.0, 9.0], "continuous", (1, 9), ()),
+        ([0, 1, 1], "binary", (0, 1), ()),
+        ([0.0, 1.0], "binary", (0, 1), ()),
+        ([True, False], "binary", (0, 1), ()),
+        ([0.0, 1.0, np.nan], "continuous", (0, 1), ()),
+        (pd.array([4, None, 2], dtype="Int64"), "integer", (2, 4), ()),
+        (pd.array([True, None], dtype="boolean"), "categorical", None, (True, None)),
+        (["b", "a", "b"], "categorical", None, ("a", "b")),
+        (["b", None], "categorical", None, ("b", None)),
+        (pd.Categorical(["lo", "hi"], categories=["lo", "mid", "hi"]), "categorical", None, ("lo", "mid", "hi")),
+        (pd.Categorical([2, 1, None]), "categorical", None, (1, 2, None)),
+        (pd.array(["x", None], dtype="string"), "categorical", None, ("x", None)),
+    ],
+)
+def test_what_is_guessed_of_a_column(column: Any, kind: str, ends: Any, categories: tuple[Any, ...]) -> None:
+    (feature,) = FeatureSchema.from_frame(pd.DataFrame({"a": column}))
+    assert (feature.kind, feature.categories) == (kind, categories)
+    if ends is not None:
+        assert (feature.lower, feature.upper) == ends
+
+
+def test_bounds_may_be_quantiles_and_those_of_whole_numbers_are_whole() -> None:
+    frame = pd.DataFrame({"a": np.arange(101.0), "b": np.arange(101)})
+    schema = FeatureSchema.from_frame(frame, quantiles=(0.105, 0.895), bounds={"a": (5, 50)})
+    assert [(f.lower, f.upper) for f in schema] == [(5.0, 50.0), (10.0, 90.0)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (FRAME, {"immutable": "age"}, r"a list of columns, got the text 'age'; write \['age'\]"),
+        (FRAME, {"integer": "age"}, "a list of columns"),
+        (FRAME, {"quantiles": 0.9}, "two shares"),
+        (FRAME, {"steps": {"owner": 1}}, "a step above 0"),
+        (FRAME, {"groups": {"h": ["age"]}}, "lower <= upper"),
+        (FRAME, {"relations": ["age <= height"]}, "got 'height'"),
+        (FRAME, {"bounds": {"owner": (0.2, 0.7)}}, "a whole number inside"),
+        (FRAME.assign(age=[1j, 2j, 3j]), {}, "real numbers in 'age'"),
+        (FRAME.assign(age=pd.to_datetime(["2020-01-01"] * 3)), {}, "categories of 'age' to be texts or numbers"),
+        (FRAME.assign(age=np.nan), {}, "finite numbers in 'age', got none"),
+        (FRAME.assign(age=None), {}, "in 'age'"),
+    ],
+)
+def test_guesses_that_are_refused(frame: pd.DataFrame, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RocerfError, match=message):
+        FeatureSchema.from_frame(frame, **options)
+
+
+def test_arrays_have_made_up_names_and_groups_are_found_open_in_them() -> None:
+    table = np.array([[1.0, 0.0, 7.5], [0.0, 1.0, 2.5], [0.0, 0.0, 3.0]])
+    schema = FeatureSchema.from_frame(table, groups={"g": ["x0", "x1"]})  # type: ignore[arg-type]
+    assert (schema.names, schema.open_groups) == (("x0", "x1", "x2"), ("g",))
+    numbered = pd.DataFrame(table, columns=[0, 1, 2])
+    schema = FeatureSchema.from_frame(numbered, groups={"g": ["0", "1"]})
+    assert (schema.names, schema.open_groups, schema.validate(numbered)) == (("0", "1", "2"), ("g",), ())
+
+
+def test_validation_tells_of_numbers_that_are_not_whole_and_groups_that_are_none() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.5], "h_1": [1, 0], "h_2": [0, 1]})
+    schema = FeatureSchema.from_frame(frame, integer=["a"], groups={"h": ["h_1", "h_2"]})
+    assert schema.validate(frame) == ("1 of 2 rows have no whole number in 'a'",)
+    with pytest.raises(SchemaError, match=r"got 1 that are not; the first is row 1: 'h' is no one of its categories"):
+        schema.validate(frame.assign(h_2=[0, 0]))
+    with pytest.raises(SchemaError, match="the first is row 0: 'h' is no one of its categories or not 0 or 1"):
+        schema.validate(frame.assign(h_2=[1, 2]))

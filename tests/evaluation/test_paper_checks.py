@@ -24,7 +24,8 @@ def test_checks_of_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(paper_checks, "STEPS", (1000, 10_000))
     monkeypatch.setattr(paper_checks, "EPOCHS", (2,))
     path = paper_checks.write_checks(tmp_path, datasets=["german", "adult"], people=4)  # adult was not run
-    rows = list(csv.DictReader(path.open(encoding="utf-8")))
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault(row["check"], []).append(row)

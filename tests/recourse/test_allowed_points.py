@@ -5,7 +5,7 @@ And no answer is withheld: on small grids all allowed points are looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -36,6 +36,7 @@ def _few_people_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a simulated promise tries out before it is given, made short."""
     monkeypatch.setattr(simulated, "PEOPLE", 4)
     monkeypatch.setattr(simulated, "PEOPLE_SEARCHED", 2)
+    monkeypatch.setattr(simulated, "DOUBLINGS", 2)
     monkeypatch.setattr(simulated, "HALVINGS", 1)
 
 
@@ -78,7 +79,8 @@ def keeps_everything(
 
 
 def explainer_of(problem: Any, promise: str, cost: str, max_changes: int | None, k: int = 1) -> Rocerf:
-    meant: dict[str, Any] = {"plain": Plain(problem.model), "simulated": SMALL}
+    small = replace(SMALL, retraining="warm") if isinstance(problem.model, NeuralModel) else SMALL
+    meant: dict[str, Any] = {"plain": Plain(problem.model), "simulated": small}
     return Rocerf(
         problem.model,
         0 if promise == "plain" else k,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -80,6 +80,7 @@ class Feature:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "name", str(self.name))
         # Plain text is welcome for the enums; rules compare members, so it must not stay text.
         for enum, field in ((Kind, "kind"), (Direction, "direction")):
             try:
@@ -116,6 +117,11 @@ class Feature:
                 f"Expected lower <= upper for feature {self.name!r}, got {self.lower} and {self.upper}; "
                 "swap or drop one."
             )
+        if self.kind in (Kind.INTEGER, Kind.BINARY) and np.floor(self.upper) < np.ceil(self.lower):
+            raise SchemaError(
+                f"Expected a whole number inside the bounds of {self.name!r} ({self.kind}), got {self.lower} and "
+                f"{self.upper}; widen them or make it continuous."
+            )
         if self.kind is Kind.CATEGORICAL and (np.isfinite(self.lower) or np.isfinite(self.upper)):
             raise SchemaError(
                 f"Expected no bounds for the categorical feature {self.name!r}, got {self.lower} and {self.upper}; "
@@ -124,7 +130,9 @@ class Feature:
 
     def _check_numbers(self) -> None:
         if self.step is not None:
-            if self.kind not in (Kind.CONTINUOUS, Kind.INTEGER) or not (is_number(self.step) and self.step > 0):
+            if self.kind not in (Kind.CONTINUOUS, Kind.INTEGER) or not (
+                is_number(self.step) and 0 < self.step < np.inf
+            ):
                 raise SchemaError(
                     f"Expected a step above 0 for a continuous or integer feature, got {self.step!r} for {self.name!r} "
                     f"({self.kind}); correct or drop it."
@@ -137,13 +145,17 @@ class Feature:
         object.__setattr__(self, "weight", float(self.weight))
 
     def _check_categories(self) -> None:
-        object.__setattr__(self, "categories", tuple(self.categories))
+        if isinstance(self.categories, str) or not isinstance(self.categories, Iterable):
+            raise SchemaError(
+                f"Expected a list of categories for {self.name!r}, got {self.categories!r}; write a list."
+            )
+        object.__setattr__(self, "categories", tuple(_plain(value, self.name) for value in self.categories))
         if (self.kind is Kind.CATEGORICAL) != bool(self.categories):
             raise SchemaError(
                 f"Expected categories for categorical features and for no others, got {self.kind} with "
                 f"{len(self.categories)} categories for {self.name!r}; give its kind and categories together."
             )
-        if len(set(self.categories)) != len(self.categories) or len(set(self.columns)) != len(self.columns):
+        if len(set(self.columns)) != len(self.columns):
             raise SchemaError(
                 f"Expected each category of {self.name!r} once, got {list(self.categories)}; drop copies."
             )
@@ -168,11 +180,25 @@ class Feature:
         return tuple(f"{self.name}={'missing' if value is None else value}" for value in self.categories)
 
 
+def _plain(value: Any, name: str) -> Any:
+    """A category as Python's own value; not a number (NaN) is a missing one."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not (value is None or isinstance(value, str | int | float)):
+        raise SchemaError(
+            f"Expected the categories of {name!r} to be texts or numbers, got {value!r}; write them as texts, or make "
+            "the column numbers."
+        )
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
 def checked_changes(changes: Any, categories: tuple[Any, ...], name: str) -> dict[Any, tuple[Any, ...]]:
     """Allowed changes with every category known."""
     if not isinstance(changes, Mapping):
         raise SchemaError(f"Expected changes of {name!r} as a mapping from category to categories, got {changes!r}.")
-    found = {before: tuple([after] if isinstance(after, str) else after) for before, after in changes.items()}
+    found = {
+        before: tuple([after] if isinstance(after, str) or not isinstance(after, Iterable) else after)
+        for before, after in changes.items()
+    }
     for before, after in found.items():
         strange = [value for value in (before, *after) if value not in categories]
         if strange:

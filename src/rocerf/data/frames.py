@@ -25,7 +25,8 @@ class Frames:
     """Encodes rows of the user's columns as points of schema space and decodes points into the same columns and types.
 
     ``dtypes`` are pandas' names of the columns' types; ``fills`` says which number stands for a missing one, where the
-    model fills it in; ``nones`` are the columns whose missing values are None and not NaN, which pipelines tell apart.
+    model fills it in; ``nones`` are the columns whose missing values are None and not NaN, which pipelines tell apart;
+    ``ordered`` are the pandas categories with an order.
 
     Examples
     --------
@@ -43,14 +44,16 @@ class Frames:
     dtypes: Mapping[str, str]
     fills: Mapping[str, float] = field(default_factory=dict)
     nones: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: FeatureSchema, frame: pd.DataFrame, fills: Mapping[str, float] | None = None) -> Frames:
         """With the types of this frame's columns."""
-        _refuse_other_columns(schema, frame)
+        frame = named(schema, frame)
         dtypes = {name: str(frame[name].dtype) for name in schema.names}
         nones = [name for name in schema.names if dtypes[name] == "object" and _has_none(frame[name])]
-        return cls(schema, dtypes, dict(fills or {}), tuple(nones))
+        ordered = [name for name in schema.names if getattr(frame[name].dtype, "ordered", None)]
+        return cls(schema, dtypes, dict(fills or {}), tuple(nones), tuple(ordered))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,7 +69,7 @@ class Frames:
 
         Rows with a problem have NaN in the columns concerned.
         """
-        _refuse_other_columns(self.schema, frame)
+        frame = named(self.schema, frame)
         matrix = np.full((len(frame), len(self.columns)), np.nan)
         problems = [""] * len(frame)
         place = 0
@@ -107,6 +110,7 @@ class Frames:
 
     def missing(self, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
         """The features that each row of the frame has no value of."""
+        frame = named(self.schema, frame)
         gone = {feature.name: frame[feature.name].isna().to_numpy() for feature in self.schema}
         return tuple(tuple(name for name, rows in gone.items() if rows[row]) for row in range(len(frame)))
 
@@ -151,7 +155,8 @@ class Frames:
             places = np.where(given[:, None], values, 0.0).argmax(axis=1)
             names[:] = [feature.categories[place] if ok else None for place, ok in zip(places, given, strict=True)]
             if dtype == "category":
-                return pd.Series(pd.Categorical(names, categories=[c for c in feature.categories if c is not None]))
+                categories = [category for category in feature.categories if category is not None]
+                return pd.Series(pd.Categorical(names, categories=categories, ordered=feature.name in self.ordered))
             missing = pd.isna(names)
             if feature.name not in self.nones:
                 names[missing] = np.nan
@@ -163,12 +168,15 @@ class Frames:
         whole = whole and bool(np.isclose(numbers[given], np.rint(numbers[given]), rtol=0.0, atol=1e-6).all())
         if whole and dtype.lower().startswith(("int", "uint")):
             rounded = np.where(given, np.rint(numbers), 0).astype(np.int64)
+            limits = np.iinfo(dtype.lower())
+            if len(rounded) and not limits.min <= rounded.min() <= rounded.max() <= limits.max:
+                dtype = "Int64" if dtype[0] in "IU" else "int64"
             series = pd.Series(rounded, dtype=dtype)
             return series if given.all() else series.astype(dtype.capitalize().replace("Uint", "UInt")).where(given)
         if whole and dtype in ("bool", "boolean"):
             flags = pd.Series(np.where(given, numbers, 0) == 1, dtype=dtype)
             return flags if given.all() else flags.astype("boolean").where(given)
-        return pd.Series(np.where(given, numbers, np.nan))
+        return pd.Series(np.where(given, numbers, np.nan), dtype="Float64" if dtype.startswith("Float") else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -177,13 +185,15 @@ class Frames:
             "dtypes": dict(self.dtypes),
             "fills": dict(self.fills),
             "nones": list(self.nones),
+            "ordered": list(self.ordered),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Frames:
         """The inverse of :meth:`to_dict`."""
         schema = FeatureSchema.from_dict(document["schema"])
-        return cls(schema, document["dtypes"], document["fills"], tuple(document.get("nones", ())))
+        nones, ordered = (tuple(document.get(name, ())) for name in ("nones", "ordered"))
+        return cls(schema, document["dtypes"], document["fills"], nones, ordered)
 
 
 def people_in_schema_space(X: Any, frames: Frames) -> Array:
@@ -207,7 +217,8 @@ def _key(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _refuse_other_columns(schema: FeatureSchema, frame: Any) -> None:
+def named(schema: FeatureSchema, frame: Any) -> Any:
+    """The frame with texts as names of its columns, each column of the schema once."""
     if not is_frame(frame):
         raise ColumnError(
             f"Expected a DataFrame with the columns {', '.join(schema.names[:5])}{', ...' if len(schema) > 5 else ''}, "
@@ -219,3 +230,4 @@ def _refuse_other_columns(schema: FeatureSchema, frame: Any) -> None:
     if absent or repeated:
         got = f"none named {absent[0]!r}" if absent else f"{repeated[0]!r} several times"
         raise ColumnError(f"Expected each column of the schema once, got {got}; add, rename or drop columns.")
+    return frame.set_axis(names, axis=1)

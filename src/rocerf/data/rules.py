@@ -56,17 +56,37 @@ class Condition:
         left, right = (re.sub(r"\0(\d+)\0", lambda m: quoted[int(m[1])], part).strip() for part in (parts[0], parts[2]))
         value: Any = right.strip("'\"")
         with contextlib.suppress(ValueError):
-            value = float(value)
+            value = float(value) if np.isfinite(float(value)) else value
         return cls(left, "==" if parts[1] == "=" else parts[1], value)
 
     def holds(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Where it holds, for the feature's values (P,)."""
         given: Any = values
         if self.operator in ("==", "!=") and not isinstance(self.value, float):
-            given = np.array([str(value) for value in values], dtype=object)
+            given = np.array(["missing" if value is None else str(value) for value in values], dtype=object)
         elif values.dtype == object:
             given = np.array([_number(value) for value in values])
         return np.asarray(_OPERATORS[self.operator](given, self.value), dtype=bool)
+
+    def refuse_strange_values(self, words: str, name: str, categories: Sequence[Any]) -> None:
+        """Refuse what can never hold: a text compared with numbers, or a category that is not one of these."""
+        order = self.operator not in ("==", "!=")
+        if not categories or order:
+            numbers = all(not np.isnan(_number(value)) for value in categories if value is not None)
+            if not isinstance(self.value, float) or not numbers:
+                raise SchemaError(
+                    f"Expected a condition between numbers in {words!r} of {name!r}, got {self.value!r} for "
+                    f"{self.column!r}{' (categories)' if categories else ''}; correct it, or name a category after == "
+                    "or !=."
+                )
+            return
+        same = Condition(self.column, "==", self.value).holds(np.array([*categories, None], dtype=object)[:-1])
+        if not same.any():
+            known = ", ".join("missing" if value is None else str(value) for value in categories)
+            raise SchemaError(
+                f"Expected a category of {self.column!r} ({known}) in the condition {words!r} of {name!r}, got "
+                f"{self.value!r}; correct the spelling."
+            )
 
 
 def _without_quotes(text: str, quoted: list[str], mark: str) -> str:
@@ -124,6 +144,8 @@ class Relation:
     def row(self, columns: Sequence[str]) -> Array:
         """Coefficients over these columns, shape (d,)."""
         row = np.zeros(len(columns))
+        if not np.isfinite([self.upper, *self.coefficients.values()]).all():
+            raise SchemaError(f"Expected finite numbers in the relation {self.words or dict(self.coefficients)!r}.")
         for name, value in self.coefficients.items():
             if name not in columns:
                 raise SchemaError(
@@ -147,7 +169,7 @@ def _linear(text: str, quoted: Sequence[str], whole: str) -> dict[str, float]:
 
 def _of(node: ast.expr, quoted: Sequence[str]) -> dict[str, float]:
     match node:
-        case ast.Constant(value=int() | float() as value):
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return {"": float(value)}
         case ast.Name(id=name):
             found = re.fullmatch(r"quoted_(\d+)_", name)

@@ -95,11 +95,21 @@ class FeatureSchema:
         changes = {name: self._checked_changes(name, given) for name, given in self.group_changes.items()}
         object.__setattr__(self, "group_changes", changes)
         for feature in self.features:
-            if feature.fixed_if is not None and Condition.parsed(feature.fixed_if).column not in self.names:
+            if feature.name in groups and feature.group != feature.name:
                 raise SchemaError(
-                    f"Expected a feature of the schema in the condition {feature.fixed_if!r} of {feature.name!r}; "
-                    f"known: {', '.join(self.names[:20])}."
+                    f"Expected groups and features with different names, got {feature.name!r} for both; rename one."
                 )
+            if feature.fixed_if is not None:
+                self._check_condition(feature.name, feature.fixed_if)
+
+    def _check_condition(self, name: str, words: str) -> None:
+        condition = Condition.parsed(words)
+        if condition.column not in self.names:
+            raise SchemaError(
+                f"Expected a feature of the schema in the condition {words!r} of {name!r}; known: "
+                f"{', '.join(self.names[:20])}."
+            )
+        condition.refuse_strange_values(words, name, self[condition.column].categories)
 
     def _checked_changes(self, group: str, given: Any) -> dict[Any, tuple[Any, ...]]:
         columns = tuple(feature.name for feature in self.features if feature.group == group)
@@ -149,6 +159,9 @@ class FeatureSchema:
         from rocerf.data.schema_guess import guessed_features
 
         schema = cls(tuple(guessed_features(frame, quantiles)))
+        for text in (immutable, integer, increase_only, decrease_only):
+            if isinstance(text, str):
+                raise SchemaError(f"Expected a list of columns, got the text {text!r}; write [{text!r}].")
         directed = [*immutable, *increase_only, *decrease_only]
         if len(set(directed)) != len(directed):
             repeated = next(name for name in directed if directed.count(name) > 1)
@@ -172,7 +185,8 @@ class FeatureSchema:
         for group, names in (groups or {}).items():
             for name in names:
                 schema = schema.edit(name, kind=Kind.BINARY, group=group)
-        return replace(schema, relations=tuple(_relations(relations)), open_groups=tuple(_open_groups(frame, groups)))
+        columns = {f.name: np.asarray(frame)[:, place] for place, f in enumerate(schema)} if groups else {}
+        return replace(schema, relations=tuple(_relations(relations)), open_groups=tuple(_open_groups(columns, groups)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -429,7 +443,7 @@ def _relations(given: Iterable[Relation | str]) -> Iterator[Relation]:
         yield from [relation] if isinstance(relation, Relation) else Relation.parsed(relation)
 
 
-def _open_groups(frame: pd.DataFrame, groups: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
+def _open_groups(columns: Mapping[str, NDArray[Any]], groups: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
     for group, names in (groups or {}).items():
-        if (frame[list(names)].sum(axis=1) == 0).any():
+        if any(not sum(row) for row in zip(*(columns[name] for name in names), strict=True)):
             yield group

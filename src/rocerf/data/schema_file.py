@@ -12,7 +12,7 @@ import numpy as np
 
 from rocerf.data.feature import Feature, Kind, refuse_unknown_fields
 from rocerf.data.rules import Relation
-from rocerf.errors import FileFormatError, SchemaError
+from rocerf.errors import FileFormatError, RocerfError, SchemaError
 
 if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
@@ -54,6 +54,18 @@ def _feature(feature: Feature) -> dict[str, Any]:
 
 def from_dict(document: Any) -> FeatureSchema:
     """The schema of plain values; a relation may also be its words."""
+    try:
+        return _read(document)
+    except RocerfError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise SchemaError(
+            f"Expected a schema as to_dict or to_yaml writes it, got something else ({type(error).__name__}: {error}); "
+            "compare the file with one of these."
+        ) from error
+
+
+def _read(document: Any) -> FeatureSchema:
     from rocerf.data.schema import FeatureSchema
 
     if not isinstance(document, Mapping) or document.get("format") != FILE_FORMAT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,12 @@ def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Fea
         frame = pd.DataFrame(array, columns=list(default_columns(array.shape[1])))
     if len(frame) == 0:
         raise DataError("Expected at least one row to take the bounds from, got none; check the file or filter.")
-    if len(quantiles) != 2 or not all(is_number(q) for q in quantiles) or not 0 <= quantiles[0] < quantiles[1] <= 1:
+    if (
+        not isinstance(quantiles, Sequence)
+        or len(quantiles) != 2
+        or not all(is_number(q) for q in quantiles)
+        or not 0 <= quantiles[0] < quantiles[1] <= 1
+    ):
         raise SchemaError(f"Expected quantiles as two shares such as (0.01, 0.99), got {quantiles!r}; correct them.")
     for place, name in enumerate(frame.columns):
         yield _guessed(str(name), frame.iloc[:, place], quantiles)
@@ -55,6 +60,8 @@ def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) 
                 f"{name!r}; leave it out, group its values, or make it numbers."
             )
         return Feature(name, Kind.CATEGORICAL, categories=(*values, *_missing(column)))
+    if pd.api.types.is_complex_dtype(dtype):
+        raise DataError(f"Expected real numbers in {name!r}, got complex ones; split or drop the column.")
     numbers = known.to_numpy(dtype=np.float64)
     if not len(numbers) or not np.isfinite(numbers).all():
         raise DataError(f"Expected finite numbers in {name!r}, got none or infinite ones; fill or drop them first.")
@@ -77,11 +84,11 @@ def _plain(value: Any) -> Any:
 
 def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
     """Sentences about what is unusual; SchemaError for what cannot be."""
-    from rocerf.data.frames import Frames
+    from rocerf.data.frames import Frames, named
 
     frames = Frames.of(schema, frame)
     numbers = [feature.name for feature in schema if feature.kind is not Kind.CATEGORICAL]
-    without = frame[numbers].isna().any(axis=1).to_numpy()
+    without = named(schema, frame)[numbers].isna().any(axis=1).to_numpy()
     matrix, _, problems = frames.encode(frame[~without])
     wrong = [(place, said) for place, said in enumerate(problems) if said]
     if wrong:
