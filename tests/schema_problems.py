@@ -66,18 +66,20 @@ class _Columns:
         return {"direction": self.draw(st.sampled_from(DIRECTIONS)), "weight": weight}
 
     def _add_number(self, name: str, kind: str) -> None:
-        steps = {"stepped": self.draw(st.sampled_from([0.3, 0.5, 0.7])), "whole steps": 2.0}
+        steps = {"stepped": self.draw(st.sampled_from([0.3, 0.7, 0.2])), "whole steps": 2.0}
         size = 1.0 if kind != "continuous" else float(self.draw(st.sampled_from([0.01, 1.0, 1000.0])))
-        first, last = 0.0, 4.0 if kind != "stepped" else 2.0
+        # Steps of 0.3 and bounds among their multiples: sums that miss each other by rounding.
+        first, last = 0.0, 4.0 if kind != "stepped" else 5 * steps["stepped"]
         whole = kind in ("integer", "whole steps")
+        grid = 1.0 if whole else steps["stepped"] if kind == "stepped" and self.draw(st.booleans()) else None
 
         def values(n: int) -> np.ndarray:
             numbers = self.rng.uniform(first - 0.5, last + 0.5, size=(n, 1)) * size
-            return np.rint(numbers) if whole else numbers
+            return numbers if grid is None else np.rint(numbers / grid) * grid
 
         bounds: dict[str, Any] = {}
         if kind != "continuous" or self.draw(st.booleans()):  # the range, tighter, or wider: some are outside
-            shift = self.draw(st.sampled_from([(0.0, 0.0), (0.5, 0.0), (0.0, -0.7), (-1.0, 1.0)]))
+            shift = self.draw(st.sampled_from([(0.0, 0.0), (0.5, 0.0), (0.0, -0.6), (-1.0, 1.0)]))
             bounds = {"lower": size * (first + shift[0]), "upper": size * (last + shift[1])}
         self.features.append(
             Feature(name, "integer" if whole else "continuous", step=steps.get(kind), **bounds, **self._common())  # type: ignore[arg-type]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from rocerf.data.frames import Frames
-from rocerf.data.schema import FeatureSchema
+from rocerf.data.schema import Feature, FeatureSchema
 from rocerf.errors import ColumnError
+from schema_problems import Problem, problems
 
 FRAME = pd.DataFrame(
     {
@@ -92,3 +96,89 @@ def test_other_columns_are_refused() -> None:
     twice = pd.concat([FRAME, FRAME[["pay"]]], axis=1)
     with pytest.raises(ColumnError, match="'pay' several times"):
         Frames.of(SCHEMA, FRAME).encode(twice)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, 2, 3], dtype="int8"),
+        pd.Series([1, 2, 3], dtype="UInt16"),
+        pd.Series([1.5, 2.5, 3.0]),
+        pd.Series([1.5, 2.5, 3.0], dtype="Float64"),
+        pd.Series([True, False, True]),
+        pd.Series([True, None, False], dtype="boolean"),
+        pd.Series([0, 1, 1]),
+        pd.Series(["x", "y", "x"]),
+        pd.Series(["x", None, "x"], dtype=object),
+        pd.Series(["x", np.nan, "x"], dtype=object),
+        pd.Series(["x", None, "y"], dtype="string"),
+        pd.Series([3, 1, 2], dtype=object),
+        pd.Series(pd.Categorical(["lo", "hi", None], categories=["lo", "mid", "hi"])),
+        pd.Series(pd.Categorical(["lo", "hi", "lo"], categories=["lo", "mid", "hi"], ordered=True)),
+        pd.Series(pd.Categorical([3, 1, 2])),
+    ],
+    ids=lambda column: f"{column.dtype}-{column.iloc[1]}",
+)
+def test_every_type_of_column_comes_back_as_it_was(column: pd.Series) -> None:
+    frame = pd.DataFrame({"a": column})
+    frames = Frames.of(FeatureSchema.from_frame(frame), frame)
+    frames = Frames.from_dict(json.loads(json.dumps(frames.to_dict())))
+    matrix, index, problems = frames.encode(frame)
+    assert problems == ["", "", ""]
+    pd.testing.assert_frame_equal(frames.decode(matrix, index=index), frame)
+    matrix[0] = np.nan  # nobody answered
+    back = frames.decode(matrix, index=index)
+    assert back["a"].isna().tolist() == [True, *frame["a"].isna().tolist()[1:]]
+    assert back["a"].dropna().tolist() == frame["a"].iloc[1:].dropna().tolist()
+
+
+def test_whole_numbers_too_large_for_their_type_get_a_larger_one() -> None:
+    frame = pd.DataFrame({"a": np.array([1, 100], dtype=np.int8), "b": pd.array([1, 2], dtype="UInt8")})
+    schema = FeatureSchema.from_frame(frame, bounds={"a": (0, 1000), "b": (-5, 5)})
+    back = Frames.of(schema, frame).decode(np.array([[300.0, -1.0], [1.0, 2.0]]))
+    assert back["a"].tolist() == [300, 1]
+    assert back["b"].tolist() == [-1, 2]
+    assert (str(back["a"].dtype), str(back["b"].dtype)) == ("int64", "Int64")
+
+
+def test_columns_without_texts_as_names_are_found() -> None:
+    frame = pd.DataFrame([[1, 2.5], [3, np.nan]], columns=[0, 1])
+    frames = Frames.of(FeatureSchema.from_frame(frame), frame)
+    matrix, _, problems = frames.encode(frame)
+    assert matrix[:, 0].tolist() == [1.0, 3.0]
+    assert problems == ["", "'1' is np.float64(nan), expected a number"]
+    assert frames.missing(frame) == ((), ("1",))
+
+
+def test_a_recourse_between_whole_numbers_is_not_rounded_in_silence() -> None:
+    """A number that the model fills in need not be whole; 2.5 must not come back as 2."""
+    frame = pd.DataFrame({"a": [1, 2]})
+    back = Frames.of(FeatureSchema.from_frame(frame), frame).decode(np.array([[2.5], [1.0]]))
+    assert back["a"].tolist() == [2.5, 1.0]
+
+
+def test_every_kind_of_missing_is_the_missing_category() -> None:
+    schema = FeatureSchema((Feature("a", "categorical", categories=("x", None)),))  # type: ignore[arg-type]
+    frame = pd.DataFrame({"a": np.array(["x", None, np.nan, pd.NA, pd.NaT], dtype=object)})
+    matrix, _, problems = Frames.of(schema, frame).encode(frame)
+    assert matrix.tolist() == [[1.0, 0.0]] + [[0.0, 1.0]] * 4
+    assert problems == [""] * 5
+    without = FeatureSchema((Feature("a", "categorical", categories=("x", "y")),))  # type: ignore[arg-type]
+    assert [bool(said) for said in Frames.of(without, frame).encode(frame)[2]] == [False, True, True, True, True]
+
+
+@settings(derandomize=True, deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+@given(problems(people=3))
+def test_random_people_come_back_as_they_were(problem: Problem) -> None:
+    """Points of schema space, as a table in the user's own columns, and encoded again."""
+    schema = problem.schema
+    dtypes = {f.name: {"categorical": "object", "integer": "int64"}.get(f.kind, "float64") for f in schema}
+    frames = Frames(schema, dtypes)
+    table = frames.decode(problem.people)
+    assert tuple(table.columns) == schema.names
+    for feature in schema:
+        if feature.categories:
+            assert all(value in feature.categories or pd.isna(value) for value in table[feature.name])
+    matrix, _, problems_ = frames.encode(table)
+    assert problems_ == [""] * len(table)
+    np.testing.assert_array_equal(matrix, problem.people)

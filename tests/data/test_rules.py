@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocerf.data.rules import Condition, Relation
@@ -85,3 +85,78 @@ def test_conditions_on_texts_with_signs() -> None:
     condition = Condition.parsed("`home-now` == own")
     assert condition.column == "home-now"
     assert condition.holds(np.array(["own", "rent", None], dtype=object)).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "column", "sign", "value"),
+    [
+        ("age>=60", "age", ">=", 60.0),
+        (" `months employed` < -1.5e2 ", "months employed", "<", -150.0),
+        ("home = own house", "home", "==", "own house"),
+        ("home == 'own'", "home", "==", "own"),
+        ("home != `a >= b`", "home", "!=", "a >= b"),
+        ("`a<b` == nan", "a<b", "==", "nan"),  # a text like any other
+    ],
+)
+def test_the_parts_of_a_condition(words: str, column: str, sign: str, value: object) -> None:
+    assert Condition.parsed(words) == Condition(column, sign, value)
+
+
+def test_a_missing_value_is_called_missing_and_is_no_number() -> None:
+    values = np.array(["own", None], dtype=object)
+    assert Condition.parsed("home == missing").holds(values).tolist() == [False, True]
+    assert Condition.parsed("home != own").holds(values).tolist() == [False, True]
+    numbers = np.array([2, None], dtype=object)
+    for words, expected in (("x >= 1", [True, False]), ("x < 1", [False, False]), ("x == 2", [True, False])):
+        assert Condition.parsed(words).holds(numbers).tolist() == expected
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), st.integers(-3, 3), st.lists(st.integers(-3, 3), min_size=1)
+)
+def test_conditions_mean_what_python_means(sign: str, value: int, values: list[int]) -> None:
+    said = [eval(f"{own} {sign} {value}") for own in values]
+    assert Condition.parsed(f"x {sign} {value}").holds(np.array(values, dtype=float)).tolist() == said
+    assert Condition.parsed(f"x {sign} {value}").holds(np.array(values, dtype=object)).tolist() == said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "a <= True",
+        "a <= b * a",
+        "a <= 1 / b",
+        "a // 2 <= 3",
+        "a <= 3; import os",
+        "a <= __import__('os').getcwd()",
+        "a[0] <= 3",
+        "a <= lambda: 3",
+        "a != 3",
+        "a > 3",
+        "12 months <= a",
+        "a <= a",
+        "3 <= 4",
+    ],
+)
+def test_more_that_is_no_relation(words: str) -> None:
+    with pytest.raises(SchemaError, match="relation"):
+        Relation.parsed(words)
+
+
+def test_words_of_a_relation_are_never_run() -> None:
+    """They are read as sums; whatever else Python could do with them is refused."""
+    with pytest.raises(SchemaError):
+        Relation.parsed("a <= print('hello')")
+
+
+def test_columns_that_cancel_out_are_left_out() -> None:
+    (relation,) = Relation.parsed("a + b <= b + 2 * `c-d` - 0 * `h=own`")
+    assert relation.coefficients == {"a": 1.0, "c-d": -2.0}
+
+
+def test_a_relation_between_unknown_columns_and_without_finite_numbers() -> None:
+    with pytest.raises(SchemaError, match="in the relation 'a <= z', got 'z'; known: a, b, c-d"):
+        Relation.parsed("a <= z")[0].row(COLUMNS)
+    with pytest.raises(SchemaError, match="finite numbers"):
+        Relation({"a": np.inf}, 0.0).row(COLUMNS)

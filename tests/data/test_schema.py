@@ -530,6 +530,7 @@ def test_parts_of_a_file_that_are_not_what_they_should_be(broken: str) -> None:
 def test_features_of_a_file_that_are_not_what_they_should_be() -> None:
     for row in (
         "{name: a, kind: categorical, categories: 3}",
+        "{name: a, kind: categorical, categories: xyz}",
         "{name: a, kind: categorical, categories: [x], changes: 3}",
     ):
         with pytest.raises(RocerfError, match="Expected"):
@@ -609,3 +610,8 @@ def test_validation_tells_of_numbers_that_are_not_whole_and_groups_that_are_none
         schema.validate(frame.assign(h_2=[0, 0]))
     with pytest.raises(SchemaError, match="the first is row 0: 'h' is no one of its categories or not 0 or 1"):
         schema.validate(frame.assign(h_2=[1, 2]))
+    with pytest.raises(SchemaError, match="the first is row 1: "):
+        schema.validate(frame.assign(a=[np.nan, 1.0], h_2=[0, 0]))
+    assert schema.validate(frame.assign(a=[np.nan, 1.0])) == (
+        "1 of 2 rows lack a number, and were not looked at further",
+    )

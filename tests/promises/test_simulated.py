@@ -548,10 +548,12 @@ def test_only_what_can_be_trained_again_can_be_simulated() -> None:
             Simulated().about(stranger, 3)
 
 
-@pytest.mark.parametrize("solver", ["cutting_plane", "guess"])
-def test_solvers_that_need_more_than_the_promise_has_are_refused(solver: str) -> None:
+def test_solvers_that_need_more_than_the_promise_has_are_refused(bare: Callable[[LogisticModel], Any]) -> None:
     with pytest.raises(OptionError, match="Expected solver"):
-        Rocerf(logistic(), 3, promise=FEW, solver=solver)
+        Rocerf(logistic(), 3, promise=FEW, solver="guess")
+    for solver in ("cutting_plane", "sequential"):  # of a model that is not linear, or has no slopes
+        with pytest.raises(OptionError, match="Expected solver='search' for the promise 'simulated'"):
+            Rocerf(bare(logistic()), 3, promise=FEW, solver=solver)
 
 
 @pytest.mark.usefixtures("few")

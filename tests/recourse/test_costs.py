@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from rocerf import CostTable, FeatureSchema, TrainingSet
 from rocerf.data.schema import Feature
 from rocerf.errors import OptionError
 from rocerf.recourse.cost import cost_named
+from schema_problems import COSTS, Problem, cost_of, problems
 
 SCHEMA = FeatureSchema(
     (
@@ -56,7 +59,7 @@ def share_below(values: np.ndarray, value: float) -> float:
     knots = sorted((at, float(np.mean(levels))) for at, levels in heights.items())
     if value <= knots[0][0]:
         return knots[0][1]
-    for (left, low), (right, high) in zip(knots, knots[1:], strict=False):
+    for (left, low), (right, high) in itertools.pairwise(knots):
         if value <= right:
             return low + (high - low) * (value - left) / (right - left)
     return knots[-1][1]
@@ -120,3 +123,76 @@ def test_price_tables_that_cannot_be(prices: dict[str, Any], message: str) -> No
 def test_fixed_features_need_no_price() -> None:
     schema = SCHEMA.edit("married", direction="fixed")
     assert cost_named(CostTable({"pay": 1, "age": 1, "home": 1}), TRAIN, schema).name == "table"
+
+
+# --- random schemas, and groups whose reference category has no column ---------------------------------
+
+
+@pytest.mark.parametrize("name", COSTS)
+@settings(derandomize=True, deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(problems(people=4))
+def test_costs_over_random_schemas_are_what_the_documentation_says(name: str, problem: Problem) -> None:
+    cost = cost_named(problem.cost(name), problem.model.train, problem.schema)
+    for x0 in problem.people:
+        prices = cost.of(problem.people, np.broadcast_to(x0, problem.people.shape))
+        expected = [cost_of(name, problem, x0, x) for x in problem.people]
+        np.testing.assert_allclose(prices, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", COSTS)
+@settings(derandomize=True, deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+@given(problems(people=4))
+def test_solvers_are_told_the_prices_that_are_paid(name: str, problem: Problem) -> None:
+    """A move in one column costs its price up or down, or what the column's curve says."""
+    cost = cost_named(problem.cost(name), problem.model.train, problem.schema)
+    rng = np.random.default_rng(problem.seed)
+    up, down = cost.prices(problem.people)
+    for place, x0 in enumerate(problem.people):
+        for column in range(len(x0)):
+            x, move = x0.copy(), float(rng.normal() * cost.scale[column])
+            x[column] += move
+            curve = cost.curve(column)
+            if curve is not None:
+                expected = abs(np.interp(x[column], *curve) - np.interp(x0[column], *curve))
+            else:
+                expected = up[place, column] * move if move > 0 else -down[place, column] * move
+            assert cost.of(x[None], x0[None])[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+OPEN = FeatureSchema(
+    (*(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), Feature("pay")),  # type: ignore[arg-type]
+    open_groups=("h",),
+)
+OPEN_ROWS = TrainingSet(np.array([[1, 0, 1.0], [0, 1, 2.0], [0, 0, 3.0], [1, 0, 4.0]]), [0, 1, 0, 1])
+NONE, FIRST, SECOND = [0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "cost", ["mad", "percentile", CostTable({"h": 5, "pay": 1})], ids=["mad", "percentile", "table"]
+)
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_every_change_of_category_costs_the_same_with_a_left_out_reference(cost: Any, weight: float) -> None:
+    """The way to the reference moves one column, the way between others two."""
+    schema = OPEN.edit("h_1", weight=weight).edit("h_2", weight=weight)
+    price = 5.0 if isinstance(cost, CostTable) else weight
+    for before in (NONE, FIRST, SECOND):
+        for after in (NONE, FIRST, SECOND):
+            paid = cost_named(cost, OPEN_ROWS, schema).of(np.array([after]), np.array([before]))[0]
+            assert paid == (0.0 if before == after else price)
+
+
+def test_prices_from_category_to_category_need_a_name_for_every_category() -> None:
+    with pytest.raises(OptionError, match="one price for every change of 'h', whose reference category has no column"):
+        cost_named(CostTable({"h": {"h_1": {"h_2": 3.0}}, "pay": 1}), OPEN_ROWS, OPEN)
+
+
+def test_without_a_schema_columns_of_zeros_and_ones_are_answers() -> None:
+    train = TrainingSet(np.column_stack([np.arange(20.0), np.arange(20) % 2]), np.arange(20) % 2)
+    for name in ("mad", "percentile"):
+        assert cost_named(name, train, None).of(np.array([[3.0, 1.0]]), np.array([[3.0, 0.0]]))[0] == 1.0
+
+
+@pytest.mark.parametrize("cost", ["l3", None, 3, ["l1"], {"pay": 1}])
+def test_what_is_no_cost(cost: Any) -> None:
+    with pytest.raises(OptionError, match="Expected cost to be one of l2, l1, mad, percentile or a CostTable"):
+        cost_named(cost, TRAIN, SCHEMA)

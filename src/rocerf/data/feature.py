@@ -145,11 +145,10 @@ class Feature:
         object.__setattr__(self, "weight", float(self.weight))
 
     def _check_categories(self) -> None:
-        if isinstance(self.categories, str) or not isinstance(self.categories, Iterable):
-            raise SchemaError(
-                f"Expected a list of categories for {self.name!r}, got {self.categories!r}; write a list."
-            )
-        object.__setattr__(self, "categories", tuple(_plain(value, self.name) for value in self.categories))
+        given: Any = self.categories
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise SchemaError(f"Expected a list of categories for {self.name!r}, got {given!r}; write a list.")
+        object.__setattr__(self, "categories", tuple(_plain(value, self.name) for value in given))
         if (self.kind is Kind.CATEGORICAL) != bool(self.categories):
             raise SchemaError(
                 f"Expected categories for categorical features and for no others, got {self.kind} with "

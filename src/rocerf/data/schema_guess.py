@@ -93,8 +93,9 @@ def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
     wrong = [(place, said) for place, said in enumerate(problems) if said]
     if wrong:
         place, said = wrong[0]
+        row = int(np.flatnonzero(~without)[place])
         raise SchemaError(
-            f"Expected rows that are values of the schema, got {len(wrong)} that are not; the first is row {place}: "
+            f"Expected rows that are values of the schema, got {len(wrong)} that are not; the first is row {row}: "
             f"{said}. Correct the rows or the schema."
         )
     unusual: list[str] = []

@@ -144,7 +144,7 @@ class FeasibleSet:
         most = np.floor((self.upper - self.anchors) / steps + ROUNDING)
         on_steps = self.anchors + steps * np.clip(places, least, most)
         on_steps = np.where(np.abs(on_steps - self.X0) <= ROUNDING * steps, self.X0, on_steps)
-        X = np.where(self.stepped, on_steps, self.clip(X))
+        X = self.clip(np.where(self.stepped, on_steps, X))  # a last step may miss its bound by rounding
         for attribute in rules.attributes:
             columns = list(attribute.places)
             if attribute.categories is not None:
