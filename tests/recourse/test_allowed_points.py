@@ -405,7 +405,6 @@ def test_whole_numbers_that_came_with_decimals_are_sent_to_whole_ones() -> None:
     assert (recourse.point == np.rint(recourse.point)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="steps count from 0.5 as well, so that whole numbers are never reached")
 def test_whole_numbers_with_steps_that_came_with_decimals_are_sent_to_whole_ones() -> None:
     """A number that the model fills in for a missing one need not be whole."""
     schema = FeatureSchema(tuple(Feature(f"x{j}", "integer", lower=0, upper=5, step=2) for j in range(3)))  # type: ignore[arg-type]

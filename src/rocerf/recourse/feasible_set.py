@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.schema import Attribute, FeatureSchema
+from rocerf.data.schema import Attribute, FeatureSchema, Kind
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -31,11 +31,13 @@ class Rules:
     relations: Array
     limits: Array
     most_changes: int | None = None
+    whole: Mask | None = None  # columns of whole numbers (d,), whose steps never count from a fraction
 
     @classmethod
     def of(cls, schema: FeatureSchema, most_changes: int | None = None) -> Rules:
         """The rules of a schema."""
-        return cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes)
+        whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool)
+        return cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +112,10 @@ class FeasibleSet:
     @property
     def anchors(self) -> Array:
         """Where the steps of each column count from, (P, d)."""
-        own = self.rules.from_own if self.rules is not None else np.zeros(self.X0.shape[1], bool)
-        return np.where(own, self.X0, 0.0)
+        if self.rules is None:
+            return np.zeros(self.X0.shape)
+        start = self.X0 if self.rules.whole is None else np.where(self.rules.whole, np.rint(self.X0), self.X0)
+        return np.where(self.rules.from_own, start, 0.0)
 
     def complete(self, attribute: Attribute) -> Mask:
         """Who must have one of the categories with a column, (P,); others may have the reference category."""
