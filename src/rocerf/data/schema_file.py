@@ -106,9 +106,9 @@ def read_yaml(source: str | PathLike[str]) -> FeatureSchema:
     """From a path, or from the text itself."""
     import yaml
 
-    is_text = isinstance(source, str) and "\n" in source
     try:
-        document = yaml.safe_load(source if is_text else Path(source).read_text("utf-8"))  # type: ignore[arg-type]
+        text = source if isinstance(source, str) and "\n" in source else Path(source).read_text("utf-8")
+        document = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         said = " ".join(str(error).split())
         raise FileFormatError(f"Expected a schema in YAML, got something else ({said}); correct the file.") from error
