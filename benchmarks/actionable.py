@@ -5,16 +5,22 @@ rule; is it still accepted by the user's own pipeline after the worst deletions 
 from scratch, with preprocessing frozen and refitted; what do the rules cost; and what does a person take to compute, in
 units of one plain mixed-integer solve (the cheapest allowed point that today's model accepts).
 
-Run: ``python -m benchmarks.actionable`` (``--people`` limits Adult's people, drawn at random).
+Run: ``python -m benchmarks.actionable`` (``--people`` limits Adult's people, drawn at random; ``--processes`` shares
+them out).
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -32,33 +38,101 @@ Array = NDArray[np.float64]
 AUDIT_SEED = 20_001
 SHARE = "0.5%"
 
-
-def survival(data: RawDataset, pipeline: Any, model: Any, recourses: Any, k: int, most: int) -> dict[str, Any]:
-    """Shares of answers that the retrained pipeline accepts after the worst deletion found for each of them.
-
-    The deletions are those of an adversary with another seed than the solver's. "frozen" retrains the classifier on the
-    preprocessing as it is, "refitted" the whole pipeline, both by scikit-learn.
-    """
-    places = np.flatnonzero(recourses.answered)[:most]
-    points, answers = recourses.matrix[places], recourses.points.iloc[places]
-    attacks = Adversary(model, k, seed=AUDIT_SEED).attack_all(points)
-    counted: dict[str, list[bool]] = {"frozen": [], "refitted": []}
-    encoded, label = pipeline[:-1].transform(data.train), data.y_train
-    for place, deleted in enumerate(attacks.deleted_rows):
-        kept = np.setdiff1d(np.arange(len(label)), deleted)
-        answer = answers.iloc[[place]]
-        frozen = clone(pipeline[-1]).fit(encoded[kept], label[kept])
-        counted["frozen"].append(bool(frozen.predict(pipeline[:-1].transform(answer))[0] == 1))
-        refitted = clone(pipeline).fit(data.train.iloc[kept], label[kept])
-        counted["refitted"].append(bool(refitted.predict(answer)[0] == 1))
-    return {"audited": len(places)} | {name: float(np.mean(held)) for name, held in counted.items()}
+#: People a process takes at once: enough for the pool of deletions to pay, few enough to share out evenly.
+CHUNK = 100
 
 
-def milliseconds(explainer: rocerf.Rocerf, people: Any, most: int) -> dict[str, float]:
+@dataclass
+class Task:
+    """One table and one cost."""
+
+    name: str
+    cost: str
+
+    @cached_property
+    def data(self) -> RawDataset:
+        """The raw table and its preset schema."""
+        return load_raw(self.name)
+
+    @cached_property
+    def pipeline(self) -> Any:
+        """What a lender would have fitted."""
+        return fitted_pipeline(self.data)
+
+    @cached_property
+    def model(self) -> Any:
+        """The pipeline with its rows."""
+        return rocerf.from_pipeline(self.pipeline, self.data.train, self.data.y_train, schema=self.data.schema)
+
+    @cached_property
+    def denied(self) -> pd.DataFrame:
+        """The test rows that the pipeline refuses."""
+        return self.data.test[self.pipeline.predict(self.data.test) == 0]
+
+    def explainer(self, **options: Any) -> rocerf.Rocerf:
+        """With the promise that is measured."""
+        return rocerf.Rocerf(self.model, SHARE, promise="retrained", cost=self.cost, **options)
+
+    def free(self) -> rocerf.Rocerf:
+        """The same without any rule."""
+        return self.explainer(schema=rocerf.FeatureSchema.free(self.model.train.columns))
+
+    def answers(self, people: pd.DataFrame, audited: int) -> pd.DataFrame:
+        """One row a person: status, costs with and without rules, and what the first ``audited`` answers survive."""
+        explainer = self.explainer()
+        start = time.perf_counter()
+        recourses = explainer.explain(people)
+        taken = (time.perf_counter() - start) / len(people)
+        answered = recourses.answered
+        accepted = np.zeros(len(people), dtype=bool)
+        accepted[answered] = self.pipeline.predict(recourses.points[answered]) == 1
+        found = pd.DataFrame(
+            {
+                "status": [status.code for status in recourses.statuses],
+                "gap": np.nan if recourses.gaps is None else recourses.gaps,
+                "accepted": accepted,
+                "cost": recourses.costs,
+                "cost_without_rules": self.free().explain(people).costs,
+                "changed": [len(recourse.changes) if recourse.answered else np.nan for recourse in recourses],
+                "seconds": taken,
+            }
+        )
+        return found.join(self.survival(recourses, explainer.k, audited))
+
+    def survival(self, recourses: Any, k: int, most: int) -> pd.DataFrame:
+        """Whether the retrained pipeline accepts each answer after the worst deletion found for it.
+
+        The deletions are those of an adversary with another seed than the solver's. "frozen" retrains the classifier on
+        the preprocessing as it is, "refitted" the whole pipeline, both by scikit-learn. The same deletion is not
+        retrained twice.
+        """
+        places = np.flatnonzero(recourses.answered)[:most]
+        if not len(places):
+            return pd.DataFrame(columns=["frozen", "refitted"])
+        attacks = Adversary(self.model, k, seed=AUDIT_SEED).attack_all(recourses.matrix[places])
+        sets: dict[bytes, list[int]] = {}
+        rows = [np.sort(np.asarray(deleted)) for deleted in attacks.deleted_rows]
+        for place, deleted in zip(places, rows, strict=True):
+            sets.setdefault(deleted.tobytes(), []).append(int(place))
+        label, encoded = self.data.y_train, self.pipeline[:-1].transform(self.data.train)
+        found = pd.DataFrame(index=places, columns=["frozen", "refitted"], dtype=object)
+        for key, members in sets.items():
+            kept = np.setdiff1d(np.arange(len(label)), np.frombuffer(key, dtype=rows[0].dtype))
+            answers = recourses.points.iloc[members]
+            frozen = clone(self.pipeline[-1]).fit(encoded[kept], label[kept])
+            found.loc[members, "frozen"] = frozen.predict(self.pipeline[:-1].transform(answers)) == 1
+            refitted = clone(self.pipeline).fit(self.data.train.iloc[kept], label[kept])
+            found.loc[members, "refitted"] = refitted.predict(answers) == 1
+        return found
+
+
+def milliseconds(task: Task, people: pd.DataFrame) -> dict[str, float]:
     """Median time of one person asked for alone, and of one plain mixed-integer solve for the same people."""
     alone, plain = [], []
-    matrix = explainer.model.matrix(people.iloc[:most])
-    slopes, constants = Plain(explainer.model).known_cuts()
+    explainer = task.explainer()
+    explainer.explain(people.iloc[:1])  # what is prepared once is not a person's time
+    matrix = task.model.matrix(people)
+    slopes, constants = Plain(task.model).known_cuts()
     for place in range(len(matrix)):
         start = time.perf_counter()
         explainer.explain(people.iloc[[place]])
@@ -72,38 +146,40 @@ def milliseconds(explainer: rocerf.Rocerf, people: Any, most: int) -> dict[str, 
     return {"ms_a_person": person, "ms_a_plain_solve": solve, "ratio": person / solve}
 
 
-def measured(name: str, cost: str, most: int | None, audited: int, timed: int) -> tuple[dict[str, Any], str]:
+def measured(task: Task, most: int | None, audited: int, timed: int, processes: int) -> tuple[dict[str, Any], str]:
     """Everything about one table and cost; and the checksum of its rows."""
-    data = load_raw(name)
-    pipeline = fitted_pipeline(data)
-    model = rocerf.from_pipeline(pipeline, data.train, data.y_train, schema=data.schema)
-    denied = data.test[pipeline.predict(data.test) == 0]
+    denied = task.denied
     people = denied if most is None else denied.sample(min(most, len(denied)), random_state=0)
-    explainer = rocerf.Rocerf(model, SHARE, promise="retrained", cost=cost)
-    start = time.perf_counter()
-    recourses = explainer.explain(people)
-    batch = time.perf_counter() - start
-    free = rocerf.Rocerf(
-        model, SHARE, promise="retrained", cost=cost, schema=rocerf.FeatureSchema.free(model.train.columns)
-    ).explain(people.iloc[: 4 * audited])
-    both = recourses.answered[: len(free)] & free.answered
-    codes = [status.code for status in recourses.statuses]
-    answers = recourses.points[recourses.answered]
+    times = milliseconds(task, people.iloc[:timed])  # while no other process is busy
+    starts = range(0, len(people), CHUNK)
+    work = Parallel(n_jobs=processes, return_as="generator")(
+        delayed(Task(task.name, task.cost).answers)(people.iloc[at : at + CHUNK], max(0, audited - at)) for at in starts
+    )
+    parts = []
+    for part in work:
+        parts.append(part)
+        print(f"{task.name} {task.cost}: {sum(map(len, parts)):,} of {len(people):,} people", flush=True)
+    found = pd.concat(parts, ignore_index=True)
+    audit = found[found["frozen"].notna()]
+    both = found["cost"].notna() & found["cost_without_rules"].notna()
+    answered = found["status"] == "answered"
     result = {
         "denied": len(denied),
         "people": len(people),
-        "k": explainer.k,
-        "statuses": {code: codes.count(code) for code in dict.fromkeys(codes)},
-        "largest_gap": float(np.nanmax(np.asarray(recourses.gaps))),
-        "accepted_by_the_pipeline": float((pipeline.predict(answers) == 1).mean()),
-        "mean_cost": float(recourses.costs[: len(free)][both].mean()),
-        "mean_cost_unconstrained": float(free.costs[both].mean()),
-        "features_changed": float(np.mean([len(recourse.changes) for recourse in recourses if recourse.answered])),
-        "ms_a_person_in_the_batch": 1e3 * batch / len(people),
-        **survival(data, pipeline, model, recourses, explainer.k, audited),
-        **milliseconds(explainer, people, timed),
+        "k": task.explainer().k,
+        "statuses": dict(Counter(found["status"])),
+        "largest_gap": float(found["gap"].max()),
+        "accepted_by_the_pipeline": float(found.loc[answered, "accepted"].mean()),
+        "mean_cost": float(found.loc[both, "cost"].mean()),
+        "mean_cost_unconstrained": float(found.loc[both, "cost_without_rules"].mean()),
+        "features_changed": float(found["changed"].mean()),
+        "ms_a_person_in_the_batch": 1e3 * float(found["seconds"].mean()),
+        "audited": len(audit),
+        "frozen": float(audit["frozen"].astype(bool).mean()),
+        "refitted": float(audit["refitted"].astype(bool).mean()),
+        **times,
     }
-    return result, model.train.checksum
+    return result, task.model.train.checksum
 
 
 def main() -> None:
@@ -114,13 +190,16 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=200, help="of Adult, drawn at random; 0 for all")
     parser.add_argument("--audited", type=int, default=50, help="answers audited by true retraining, a table and cost")
     parser.add_argument("--timed", type=int, default=40)
+    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     found: dict[str, Any] = {}
     checksums: dict[str, str] = {}
     for name in options.tables:
         for cost in options.costs:
             most = None if name == "german" or not options.people else options.people
-            found[f"{name} {cost}"], checksums[name] = measured(name, cost, most, options.audited, options.timed)
+            found[f"{name} {cost}"], checksums[name] = measured(
+                Task(name, cost), most, options.audited, options.timed, options.processes
+            )
             for key, value in found[f"{name} {cost}"].items():
                 print(
                     f"{name:7} {cost:3} {key:26} {value if not isinstance(value, float) else f'{value:.4g}'}",

@@ -444,7 +444,7 @@ def invented(language: str = "xx") -> Words:
     """A language in which every sentence is the name of its field, with what is filled in."""
     words: dict[str, Any] = {}
     for field in fields(Words):
-        if field.name in ("language", "months", "decimal_point", "thousands", "promises"):
+        if field.name in ("language", "months", "decimal_point", "thousands", "promises", "assumption_words"):
             continue
         filled = [f"{{{part}}}" for _, part, _, _ in Formatter().parse(getattr(ENGLISH, field.name)) if part]
         words[field.name] = " ".join([f"<{field.name}>", *dict.fromkeys(filled)])
@@ -460,9 +460,12 @@ def invented(language: str = "xx") -> Words:
 
 def test_a_second_language_leaves_no_english(pipeline: Any) -> None:
     explainer, _, batches = pipeline
-    words = invented()
+    assumed = {said: f"<assumption {place}>" for place, said in enumerate(batches[0].settings.assumptions)}
+    assert assumed
+    words = replace(invented(), assumption_words=assumed)
     found = explainer.letters(batches, valid_until=UNTIL, issued=ISSUED, language=words)
     for letter in found:
+        assert not any(said in flat(letter.to_text()) for said in assumed)
         text, page = letter.to_text(), letter.to_html()
         assert '<html lang="xx">' in page
         for field in fields(ENGLISH):
@@ -471,6 +474,7 @@ def test_a_second_language_leaves_no_english(pipeline: Any) -> None:
                 assert sentence.split("{")[0] not in flat(text) or len(sentence.split("{")[0]) < 12
     letter = answered(found)
     assert "<retrained> 2 0" in letter.to_text()
+    assert all(said in flat(letter.to_text()) for said in assumed.values())
     assert "<valid_until> <day_format> 30 m6 2027" in flat(letter.to_text())
     money = [c for letter in found for o in letter.options for c in o.changes if c.feature == "income"]
     assert any(re.fullmatch(r"\d\d\.\d{3} EUR", change.after_text) for change in money)

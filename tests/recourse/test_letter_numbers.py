@@ -310,6 +310,16 @@ def test_a_step_beside_a_number_leaves_the_number_to_be_rounded(two_numbers: Any
     assert letter.options[0].rounded
 
 
+def test_a_person_s_own_numbers_are_shown_with_few_digits_but_kept_exactly(two_numbers: Any) -> None:
+    model, person = two_numbers
+    schema = FeatureSchema.free(["a", "b"]).edit("a", direction="fixed")
+    explainer = Rocerf(model, 1, schema=schema)
+    (letter,) = letters_of(explainer, explainer.explain(person.assign(a=1 / 3, b=0.1 + 0.2)))
+    (change,), (held,) = letter.options[0].changes, letter.held
+    assert (change.before, change.before_text) == (0.1 + 0.2, "0.3")
+    assert (held.value, held.text) == (1 / 3, "0.333333")
+
+
 def test_what_has_not_changed_is_as_it_was(german: Any) -> None:
     data, model, schema = german
     people = data.test.frame()

@@ -37,6 +37,8 @@ class Words:
     promises : mapping from the name of a promise to a sentence, optional
         Replaces the promise's own sentence, which is English; ``{k}`` and ``{delta}`` are filled in, and ``{sentence}``
         is the English one. It must say the same: no more was checked or proven.
+    assumption_words : mapping from an assumption's English words to those of this language, optional
+        ``recourses.settings.assumptions`` lists the English ones; what is not in the mapping stays English.
 
     Examples
     --------
@@ -95,10 +97,11 @@ class Words:
     decimal_point: str = "."
     thousands: str = ","
     promises: Mapping[str, str] = field(default_factory=dict)
+    assumption_words: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for known in fields(self):
-            if known.name in ("months", "promises"):
+            if known.name in ("months", "promises", "assumption_words"):
                 continue
             _check(known.name, getattr(self, known.name), _FILLED_IN.get(known.name, frozenset()))
         for name, sentence in self.promises.items():

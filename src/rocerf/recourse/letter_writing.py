@@ -29,6 +29,9 @@ Array = NDArray[np.float64]
 #: Significant digits are those of a double at most.
 MOST_DIGITS = 15
 
+#: Significant digits of a person's own numbers: they know them, and nothing is asked for that hangs on more.
+OWN_DIGITS = 6
+
 #: What recourses and the explainer that checks them again must have in common.
 _SHARED = ("promise", "k", "delta", "cost", "max_changes")
 
@@ -190,11 +193,14 @@ class _Writer:
         for attribute in batch.schema.attributes:
             places = list(attribute.places)
             if (before[places] != after[places]).any():
-                was, now = self.detail(attribute, before, self._missing(person)), self.detail(attribute, after)
+                was, now = self.own(attribute, before, person), self.detail(attribute, after)
+                if was.text == now.text:  # a change smaller than the digits shown
+                    was = self.detail(attribute, before, self._missing(person))
                 changes.append(LetterChange(was.feature, was.label, was.value, now.value, was.text, now.text, now.unit))
         given, settings = batch[person], batch.settings
         sentence = self.words.promised(settings.promise, given.promise, settings.k, settings.delta)
-        promise = LetterPromise(settings.promise, sentence, settings.k, given.certified, settings.assumptions)
+        assumptions = tuple(self.words.assumption_words.get(said, said) for said in settings.assumptions)
+        promise = LetterPromise(settings.promise, sentence, settings.k, given.certified, assumptions)
         return Option(tuple(changes), promise, rounded)
 
     def held(self, person: int) -> tuple[Detail, ...]:
@@ -209,7 +215,7 @@ class _Writer:
             if attribute.categories is not None and allowed.complete(attribute)[0]:  # only the own category is left
                 closed = closed or bool((upper[x0[places] == 0] == 0).all())
             if closed:
-                found.append(self.detail(attribute, x0, self._missing(person)))
+                found.append(self.own(attribute, x0, person))
         return tuple(found)
 
     def unreadable(self, person: int) -> tuple[str, ...]:
@@ -220,8 +226,14 @@ class _Writer:
     def _missing(self, person: int) -> tuple[str, ...]:
         return () if self.batch.missing is None else self.batch.missing[person]
 
-    def detail(self, attribute: Attribute, x: Array, missing: Sequence[str] = ()) -> Detail:
-        """An attribute's value at a point (d,), as plain value and in words."""
+    def own(self, attribute: Attribute, x0: Array, person: int) -> Detail:
+        """A person's own value: the plain value as it is, the words with no more digits than anybody reads."""
+        return self.detail(attribute, x0, self._missing(person), digits=OWN_DIGITS)
+
+    def detail(
+        self, attribute: Attribute, x: Array, missing: Sequence[str] = (), digits: int = MOST_DIGITS + 2
+    ) -> Detail:
+        """An attribute's value at a point (d,), as plain value and in words with so many significant digits."""
         values = x[list(attribute.places)]
         feature = self.batch.schema.column_features[attribute.places[0]]
         if attribute.name in missing:
@@ -237,5 +249,6 @@ class _Writer:
         if feature.kind is Kind.BINARY:
             return Detail(attribute.name, attribute.label, int(number), self.words.yes if number else self.words.no)
         plain = int(number) if feature.kind is Kind.INTEGER and number.is_integer() else number
-        text = f"{self.words.number(number)} {feature.unit}".strip()
+        shown = number if number.is_integer() else float(f"{number:.{digits}g}")
+        text = f"{self.words.number(shown)} {feature.unit}".strip()
         return Detail(attribute.name, attribute.label, plain, text, feature.unit)
