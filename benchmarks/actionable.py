@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -152,13 +153,12 @@ def measured(task: Task, most: int | None, audited: int, timed: int, processes: 
     people = denied if most is None else denied.sample(min(most, len(denied)), random_state=0)
     times = milliseconds(task, people.iloc[:timed])  # while no other process is busy
     starts = range(0, len(people), CHUNK)
-    work = Parallel(n_jobs=processes, return_as="generator")(
-        delayed(Task(task.name, task.cost).answers)(people.iloc[at : at + CHUNK], max(0, audited - at)) for at in starts
-    )
+    chunks, audits = [people.iloc[at : at + CHUNK] for at in starts], [max(0, audited - at) for at in starts]
     parts = []
-    for part in work:
-        parts.append(part)
-        print(f"{task.name} {task.cost}: {sum(map(len, parts)):,} of {len(people):,} people", flush=True)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for part in pool.map(Task(task.name, task.cost).answers, chunks, audits):
+            parts.append(part)
+            print(f"{task.name} {task.cost}: {sum(map(len, parts)):,} of {len(people):,} people", flush=True)
     found = pd.concat(parts, ignore_index=True)
     audit = found[found["frozen"].notna()]
     both = found["cost"].notna() & found["cost_without_rules"].notna()
