@@ -22,7 +22,9 @@ import rocerf
 from letters import NO, SECRET, YES, as_read_by_programs, raw_pipeline, raw_schema, raw_table
 from rocerf import CostTable, FeatureSchema, Letter, Recourses, Rocerf
 from rocerf.cli import main
+from rocerf.deletion.adversary import Adversary
 from rocerf.recourse.letter import letter_schema
+from rocerf.recourse.recheck import recheck
 
 
 class Run(NamedTuple):
@@ -218,6 +220,44 @@ def test_explain_with_a_pipeline_gives_the_library_s_answers(run: Any, files: Fi
     assert "castle" in found.reasons[3]
     frame = found.to_frame()
     assert set(frame["home"].dropna()) <= set(files.train["home"])
+
+
+def about_deletions(files: Files, verb: str, *options: object) -> list[object]:
+    """A command about the same pipeline and rows as :func:`explain`."""
+    rows = ["--train", files["train.csv"], "--label", "granted", "--favourable", YES, "--train-id-column", "row_id"]
+    return [verb, *rows, "--pipeline", files["pipeline.skops"], *options, "--json"]
+
+
+@pytest.mark.parametrize("preprocessing", ["frozen", "refitted"])
+def test_letters_about_a_pipeline_are_rechecked(run: Any, files: Files, preprocessing: str) -> None:
+    given = answers(run, explain(files, preprocessing=preprocessing, out="answers.json"))
+    model = model_of(files, FeatureSchema.from_yaml(files["schema.yaml"]), preprocessing=preprocessing)
+    gone = files.train.index[:5].tolist()
+    Path("gone.txt").write_text("\n".join(map(str, gone)), "utf-8")
+    options = ["--recourses", "answers.json", "--deleted", "gone.txt", "--preprocessing", preprocessing]
+    code, out, err = run(*about_deletions(files, "recheck", *options))
+    assert (code, err) == (0, "")
+    expected = recheck(model, given, gone)
+    found = [record["score_after"] for record in json.loads(out)["people"]]
+    wanted = [record["score_after"] for record in expected.records()]
+    np.testing.assert_allclose(np.array(found, float), np.array(wanted, float), rtol=1e-9)
+    assert SECRET not in out
+
+
+def test_points_of_a_pipeline_are_attacked(run: Any, files: Files) -> None:
+    given = answers(run, explain(files, out="answers.json"))
+    model = model_of(files, FeatureSchema.from_yaml(files["schema.yaml"]))
+    attacks = Adversary(model, 2, effort="quick", seed=1).attack_all(given.matrix[given.answered])
+    from_json = ["--points", "answers.json"]
+    given.points[given.answered].to_csv("points.csv", index_label="who")
+    from_table = ["--points", "points.csv", "--schema", files["schema.yaml"], "--id-column", "who"]
+    for points in (from_json, from_table):
+        code, out, err = run(*about_deletions(files, "attack", *points, "--k", 2, "--effort", "quick"))
+        assert (code, err) == (0, "")
+        told = json.loads(out)["points"]
+        assert [record["person"] for record in told] == list(np.array(given.names)[given.answered])
+        np.testing.assert_allclose([record["score_after"] for record in told], attacks.scores, atol=1e-9)
+    assert_refused(run(*about_deletions(files, "attack", *from_json, "--k", 2, "--model", "m.skops")), "got both")
 
 
 def test_explain_writes_raw_columns_as_csv(run: Any, files: Files, tmp_path: Path) -> None:

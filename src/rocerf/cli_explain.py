@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli_models import ModelFiles, model_of, read_schema
 from rocerf.cli_options import (
     Columns,
     CostName,
@@ -23,15 +24,16 @@ from rocerf.cli_options import (
     Out,
     PeopleIds,
     PipelineFile,
-    PreprocessingName,
+    Preprocessing,
     PromiseName,
+    SchemaFile,
     Seed,
     ShowRows,
     SolverName,
     Train,
     TrainIds,
 )
-from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
+from rocerf.errors import FileFormatError, OptionError
 from rocerf.terminal import console, print_json
 from rocerf.terminal import progress as progress_bar
 from rocerf.terminal import table as new_table
@@ -99,14 +101,12 @@ def explain(
     train_id_column: TrainIds = None,
     model: ModelFile = None,
     pipeline: PipelineFile = None,
-    preprocessing: Annotated[
-        PreprocessingName | None, typer.Option(help="Whether a pipeline's preprocessing is fitted again.")
-    ] = None,
+    preprocessing: Preprocessing = None,
     c: InversePenalty = 1.0,
     delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
     cost: Annotated[CostName | None, typer.Option(help="What a change costs; default: l2.")] = None,
     prices: Annotated[Path | None, typer.Option(help="Your own prices of changes, .yaml, instead of --cost.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="What may change: .yaml, as rocerf schema writes it.")] = None,
+    schema: SchemaFile = None,
     immutable: Annotated[Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
     max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many attributes change.")] = None,
     alternatives: Annotated[int, typer.Option(min=1, help="Up to so many answers for each person.")] = 1,
@@ -126,8 +126,8 @@ def explain(
         raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
-    rules = None if schema is None else _read_schema(schema)
-    fitted = _pipeline_model(pipeline, rows, rules, preprocessing, model) or _numeric_model(rows, rules, model, c)
+    rules = None if schema is None else read_schema(schema)
+    fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
     options = {
         "cost": _cost(cost, prices),
         "schema": _with_fixed(rules or fitted.schema or _plain_schema(fitted.train), immutable or []),
@@ -184,93 +184,6 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
         if count
     ]
     return frame[~gone.any(axis=1)], told
-
-
-def _read_schema(path: Path) -> FeatureSchema:
-    from rocerf.data.schema import FeatureSchema
-
-    if not path.is_file():
-        raise FileFormatError(f"Expected a schema file at {path}, found none; write one with rocerf schema --out.")
-    return FeatureSchema.from_yaml(path)
-
-
-def _pipeline_model(
-    path: Path | None,
-    rows: Any,
-    rules: FeatureSchema | None,
-    preprocessing: PreprocessingName | None,
-    model: Path | None,
-) -> Any:
-    """The model of a pipeline read from a file, on the columns that it takes; None without a pipeline."""
-    from rocerf.models.pipeline import from_pipeline
-
-    if path is None:
-        if preprocessing is not None:
-            raise OptionError("Expected --preprocessing only with --pipeline, got it alone; add one or drop the other.")
-        return None
-    if model is not None:
-        raise OptionError("Expected --model or --pipeline, got both; drop one.")
-    fitted = load_pipeline(path)
-    taken = rules.names if rules is not None else getattr(fitted, "feature_names_in_", rows.frame.columns)
-    frame = rows.frame[[name for name in rows.frame.columns if name in set(taken)]]
-    options: dict[str, Any] = {"favourable": rows.favourable, "preprocessing": str(preprocessing or "frozen")}
-    return from_pipeline(fitted, frame, rows.labels, schema=rules, **options)
-
-
-#: Types of a pipeline's file that are trusted beyond those that skops trusts, and ``load_skops_model`` with it: a dtype
-#: is read as that of an empty array, and runs nothing.
-TRUSTED = ("numpy.dtype",)
-
-
-def load_pipeline(path: Path) -> Any:
-    """A fitted pipeline from a skops file; files with steps that are not scikit-learn's own are refused."""
-    from skops.io import get_untrusted_types, load
-
-    from rocerf.models.skops_file import load_skops_model
-
-    try:
-        unknown = set(get_untrusted_types(file=path)) if path.is_file() else set()
-    except Exception:  # not readable at all: the same words as for any model
-        return load_skops_model(path)
-    strange = sorted(unknown - set(TRUSTED))
-    if strange:
-        raise UnsupportedModelError(
-            f"Expected a skops file of a Pipeline of scikit-learn's own steps, got one with {', '.join(strange[:3])}, "
-            "which is not trusted; leave that step out, and save the Pipeline again with skops.io.dump."
-        )
-    if not unknown:
-        return load_skops_model(path)
-    try:
-        return load(path, trusted=list(TRUSTED))
-    except Exception as error:  # skops raises whatever zip, json or its loaders raise
-        raise FileFormatError(
-            f"Expected a pipeline written by skops.io.dump, got {path.name} which is not readable as one "
-            f"({type(error).__name__}: {error}); save it again with skops.io.dump."
-        ) from error
-
-
-def _numeric_model(rows: Any, rules: FeatureSchema | None, path: Path | None, c: float) -> Any:
-    """A logistic model of a table of numbers, fitted here or read from a file."""
-    from rocerf.data.feature import Kind
-
-    texts = [feature.name for feature in rules or () if feature.kind is Kind.CATEGORICAL]
-    if texts:
-        raise OptionError(
-            f"Expected --pipeline for a schema with categories such as {texts[0]!r}, got none: something must turn "
-            "them into numbers; fit a pipeline, or make them columns of 0 and 1."
-        )
-    return logistic_model(path, rows.training_set(), c)
-
-
-def logistic_model(path: Path | None, train: Any, c: float) -> Any:
-    """The LogisticRegression of a file, or one fitted here."""
-    from rocerf.models.logistic import LogisticModel
-
-    if path is None:
-        return LogisticModel.fit(train, C=c)
-    from rocerf.models.skops_file import load_skops_model
-
-    return LogisticModel.from_sklearn(load_skops_model(path), train)
 
 
 def _plain_schema(train: Any) -> FeatureSchema:

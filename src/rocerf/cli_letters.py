@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rocerf.cli_explain import load_pipeline
 from rocerf.cli_options import Columns, LetterFormat, PipelineFile
 from rocerf.errors import OptionError
 from rocerf.terminal import console
@@ -78,11 +77,12 @@ def register(app: typer.Typer) -> None:
 
 def _load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
     from rocerf.models.logistic import LogisticModel
+    from rocerf.models.skops_file import load_skops_pipeline
     from rocerf.recourse.explainer import Rocerf
 
     if pipeline is None:
         return Rocerf.load(folder)
-    fitted = load_pipeline(pipeline)
+    fitted = load_skops_pipeline(pipeline)
     return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
 
 

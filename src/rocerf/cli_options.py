@@ -61,7 +61,7 @@ class LetterFormat(StrEnum):
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
-Train = Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")]
+Train = Annotated[Path, typer.Option(help="Training rows, CSV or Parquet: columns and a label; text needs --pipeline.")]
 Label = Annotated[str, typer.Option(help="Name of the label column.")]
 Favourable = Annotated[str, typer.Option(help="The label a person hopes for.")]
 Deletions = Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")]
@@ -70,6 +70,10 @@ PeopleIds = Annotated[str | None, typer.Option(help="Column that identifies peop
 TrainIds = Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")]
 ModelFile = Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")]
 PipelineFile = Annotated[Path | None, typer.Option(help="Fitted scikit-learn Pipeline in skops format.")]
+Preprocessing = Annotated[
+    PreprocessingName | None, typer.Option(help="Whether a pipeline's preprocessing is fitted again.")
+]
+SchemaFile = Annotated[Path | None, typer.Option(help="What may change: .yaml, as rocerf schema writes it.")]
 InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]
 EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]

@@ -24,6 +24,8 @@ from rocerf.recourse.result import Recourses
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rocerf.data.schema import FeatureSchema
+
 Array = NDArray[np.float64]
 
 
@@ -115,20 +117,33 @@ def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = F
         recourses.to_json(path, training_rows=training_rows)
 
 
-def read_points(path: Path, model: LogisticModel, *, id_column: str | None = None) -> tuple[Array, list[Any]]:
-    """Points (P, d) to be attacked, with their names: a table, or answers written by ``rocerf explain`` as JSON.
+@dataclass(frozen=True, eq=False)
+class GivenPoints:
+    """Points to be attacked: answers of ``rocerf explain``, which know their schema, or a table."""
 
-    Unanswered people and incomplete rows are left out.
-    """
+    source: Recourses | pd.DataFrame
+
+    @property
+    def schema(self) -> FeatureSchema | None:
+        """What the points' columns mean, if the file says so."""
+        return self.source.schema if isinstance(self.source, Recourses) else None
+
+    def of(self, model: LogisticModel) -> tuple[Array, list[Any]]:
+        """The points (P, d) of this model with their names; unanswered people and incomplete rows are left out."""
+        if isinstance(self.source, Recourses):
+            check_same_model(model, self.source)
+            matrix, names = self.source.matrix, list(self.source.names)
+        else:
+            matrix, names = model.matrix(self.source), self.source.index.tolist()
+        complete = np.asarray(np.isfinite(matrix).all(axis=1))
+        return matrix[complete], [name for name, kept in zip(names, complete, strict=True) if kept]
+
+
+def read_points(path: Path, *, id_column: str | None = None) -> GivenPoints:
+    """Points from a table, or from answers written by ``rocerf explain`` as JSON."""
     if path.name.lower().endswith(".json"):
-        given = Recourses.from_json(path)
-        check_same_model(model, given)
-        matrix, names = given.matrix, list(given.names)
-    else:
-        frame = read_people(path, id_column=id_column)
-        matrix, names = model.matrix(frame), frame.index.tolist()
-    complete = np.asarray(np.isfinite(matrix).all(axis=1))
-    return matrix[complete], [name for name, kept in zip(names, complete, strict=True) if kept]
+        return GivenPoints(Recourses.from_json(path))
+    return GivenPoints(read_people(path, id_column=id_column))
 
 
 def read_ids(path: Path, train: TrainingSet) -> list[Any]:
