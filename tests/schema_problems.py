@@ -233,14 +233,15 @@ def _levels(values: tuple[float, ...]) -> tuple[list[float], list[float]]:
 
 
 def _percentile(values: np.ndarray, at: float) -> float:
-    """Interpolated between the levels; beyond the outermost nothing more."""
+    """Interpolated between the levels; beyond the outermost a further range of the values counts 1."""
     knots, heights = _levels(tuple(values))
+    width = knots[-1] - knots[0] or 1.0
     if at <= knots[0]:
-        return heights[0]
+        return heights[0] - (knots[0] - at) / width
     for left, right, low, high in zip(knots, knots[1:], heights, heights[1:], strict=False):
         if at <= right:
             return low + (high - low) * (at - left) / (right - left)
-    return heights[-1]
+    return heights[-1] + (at - knots[-1]) / width
 
 
 def unit_prices(name: str, problem: Problem, column: int) -> tuple[float, float]:

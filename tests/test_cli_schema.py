@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from skops.io import dump
 
 import rocerf
@@ -272,6 +273,23 @@ def test_explain_writes_raw_columns_as_csv(run: Any, files: Files, tmp_path: Pat
     assert (fitted.predict(files.people.loc[accepted.index]) == NO).all()
 
 
+def test_columns_called_like_ours_are_written_as_csv(run: Any, files: Files, tmp_path: Path) -> None:
+    data = rocerf.load_raw("german")
+    data.train.assign(granted=data.y_train).to_csv("train.csv", index=False)
+    data.test.head(12).to_csv("people.csv", index=False)
+    texts = data.train.select_dtypes(exclude="number").columns.tolist()
+    encoded = make_column_transformer((OneHotEncoder(), texts), remainder=StandardScaler())
+    fitted = make_pipeline(encoded, LogisticRegression(tol=1e-8, max_iter=5000)).fit(data.train, data.y_train)
+    dump(fitted, "pipeline.skops")
+    options = {"train": "train.csv", "favourable": 1, "people": "people.csv", "pipeline": "pipeline.skops"}
+    plain = {"schema": None, "id_column": None, "train_id_column": None, "promise": "first_order", "cost": "l1"}
+    code, _, err = run(*explain(files, **options, **plain, out="answers.csv"))
+    assert (code, err) == (0, "")
+    table = pd.read_csv(tmp_path / "answers.csv")
+    assert list(table.columns[:5]) == ["person", "recourse_status", "reason", "cost", "margin"]
+    assert set(table.loc[table["recourse_status"] == "answered", "status"]) <= set(data.train["status"])
+
+
 def test_without_a_schema_a_pipeline_s_columns_are_guessed(run: Any, files: Files) -> None:
     found = answers(run, explain(files, schema=None, promise="first_order"))
     assert found.schema == model_of(files).schema
@@ -431,6 +449,11 @@ def answered(run: Any, files: Files, tmp_path: Path) -> Path:
 
 
 BOTH = ["--answers", "answers.json", "--answers", "answers-2.json", "--explainer", "explainer"]
+
+
+def test_people_of_one_name_are_refused(run: Any, files: Files) -> None:
+    pd.read_csv(files["people.csv"]).assign(who="A").to_csv("same.csv", index=False)
+    assert_refused(run(*explain(files, people="same.csv")), "each person of same.csv once", "'A'")
 
 
 def test_letters_for_everybody(run: Any, files: Files, answered: Path) -> None:

@@ -97,6 +97,12 @@ def read_labelled_rows(path: Path, *, label: str, favourable: str, id_column: st
 def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
     """People from a file; columns the model does not know are left aside."""
     frame = _with_ids(read_table(path), id_column, path)
+    repeated = frame.index[frame.index.duplicated()]
+    if len(repeated):
+        raise IdError(
+            f"Expected each person of {path.name} once, got {repeated[0]!r} again in column {id_column!r}; letters are "
+            "named after it, so give everybody an id of their own."
+        )
     # Nobody asking is no mistake, but columns without a value have no type either.
     return frame if len(frame) else frame.astype("float64")
 
@@ -233,11 +239,15 @@ def letter_as(letter: Letter, kind: str) -> str:
 
 def spelled_as(names: Iterable[Any], typed: Sequence[str]) -> list[int]:
     """Places of the people whose names are typed so."""
-    places = {_spelling(name): place for place, name in enumerate(names)}
-    unknown = [text for text in typed if text not in places]
-    if unknown:
-        raise IdError(f"Expected people of the answers, got {unknown[0]!r}; known: {_shown(places)}.")
-    return [places[text] for text in typed]
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(_spelling(name), []).append(place)
+    for text in typed:
+        if text not in places:
+            raise IdError(f"Expected people of the answers, got {text!r}; known: {_shown(places)}.")
+        if len(places[text]) > 1:
+            raise IdError(f"Expected one person called {text!r}, got {len(places[text])}; give them ids of their own.")
+    return [places[text][0] for text in dict.fromkeys(typed)]
 
 
 def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.DataFrame:

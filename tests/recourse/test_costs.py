@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from rocerf import CostTable, FeatureSchema, TrainingSet
+from rocerf import CostTable, FeatureSchema, LogisticModel, Rocerf, TrainingSet
 from rocerf.data.schema import Feature
 from rocerf.errors import OptionError
 from rocerf.recourse.cost import cost_named
@@ -52,17 +52,29 @@ def by_hand(name: str, x0: np.ndarray, x: np.ndarray) -> float:
 
 
 def share_below(values: np.ndarray, value: float) -> float:
-    """Between the 101 percentiles, ties in the middle of their levels; flat beyond the ends."""
+    """Between the 101 percentiles, ties in the middle of their levels; beyond the ends a range costs 1."""
     heights: dict[float, list[float]] = {}
     for level in range(101):
         heights.setdefault(float(np.quantile(values, level / 100)), []).append(level / 100)
     knots = sorted((at, float(np.mean(levels))) for at, levels in heights.items())
+    width = knots[-1][0] - knots[0][0]
     if value <= knots[0][0]:
-        return knots[0][1]
+        return knots[0][1] - (knots[0][0] - value) / width
     for (left, low), (right, high) in itertools.pairwise(knots):
         if value <= right:
             return low + (high - low) * (value - left) / (right - left)
-    return knots[-1][1]
+    return knots[-1][1] + (value - knots[-1][0]) / width
+
+
+def test_nobody_is_sent_far_beyond_all_rows_for_nothing() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 2)) * [800.0, 2.0] + [3000.0, 3.0]
+    train = TrainingSet(rows, ((rows - rows.mean(0)) / rows.std(0) @ [1.0, -1.0] > 0).astype(int))
+    richest = np.array([[rows[:, 0].max() + 1.0, 60.0]])
+    found = Rocerf(LogisticModel.fit(train), 1, promise="first_order", cost="percentile").explain(richest)
+    assert found.answered.all()
+    assert found.costs[0] > 1.0
+    assert found.matrix[0, 1] < 20.0  # fewer of the second, which is cheaper than twenty times the largest income
 
 
 @pytest.mark.parametrize("name", ["l1", "l2", "mad", "percentile"])

@@ -561,6 +561,8 @@ def test_letters_need_the_explainer_that_made_the_recourses(numbers: Any) -> Non
         ({"valid_until": None, "refusal_reasons": {"nobody": ["x"]}}, "'nobody'"),
         ({"valid_until": None, "refusal_reasons": [["x"]]}, "for each of 6 people"),
         ({"valid_until": None, "refusal_reasons": "poor!!"}, "for each of 6 people"),
+        ({"valid_until": None, "refusal_reasons": 5}, "for each of 6 people"),
+        ({"valid_until": None, "refusal_reasons": {2: 3}}, "a list of sentences for each person"),
     ],
 )
 def test_options_that_make_no_sense(numbers: Any, options: dict[str, Any], word: str) -> None:
@@ -571,7 +573,29 @@ def test_options_that_make_no_sense(numbers: Any, options: dict[str, Any], word:
         explainer.letters(recourses, **{"issued": ISSUED, **options})
 
 
-@pytest.mark.parametrize("recourses", [(), [None], "answers.json"])
+def test_reasons_by_a_name_that_two_people_have_are_refused(numbers: Any) -> None:
+    model, people = numbers
+    explainer = Rocerf(model, 1, promise="first_order")
+    recourses = explainer.explain(people.set_axis(list("aabcde")))
+    with pytest.raises(OptionError, match="names that one person has, got 'a' of several"):
+        explainer.letters(recourses, valid_until=None, refusal_reasons={"a": ["x"]})
+    assert explainer.letters(recourses, valid_until=None, refusal_reasons={"b": ["x"]})[2].refusal_reasons == ("x",)
+
+
+def test_what_is_not_for_sale_was_held_fixed() -> None:
+    model, people = raw_model()
+    prices = {feature.name: 1.0 for feature in model.schema}
+    prices["home"] = {"rent": {"own": 5.0}}
+    explainer = Rocerf(model, 1, promise="first_order", cost=rocerf.CostTable(prices))
+    asking = people[people["home"].isin(["rent", "own"])]
+    for home, letter in zip(
+        asking["home"], explainer.letters(explainer.explain(asking), valid_until=None), strict=True
+    ):
+        if letter.options:
+            assert ("home" in {detail.feature for detail in letter.held}) == (home == "own")
+
+
+@pytest.mark.parametrize("recourses", [(), [None], "answers.json", None, 3])
 def test_what_is_no_recourses(numbers: Any, recourses: Any) -> None:
     with pytest.raises(OptionError, match="Expected recourses"):
         Rocerf(numbers[0], 1, promise="first_order").letters(recourses, valid_until=None)

@@ -318,6 +318,20 @@ def test_a_person_s_own_numbers_are_shown_with_few_digits_but_kept_exactly(two_n
     (change,), (held,) = letter.options[0].changes, letter.held
     assert (change.before, change.before_text) == (0.1 + 0.2, "0.3")
     assert (held.value, held.text) == (1 / 3, "0.333333")
+    (letter,) = letters_of(explainer, explainer.explain(person.assign(a=-1293903.04, b=0.1234567890123)))
+    assert letter.held[0].text == "-1,293,903.04"
+
+
+def test_a_small_change_is_told_from_the_own_number_as_it_is(two_numbers: Any) -> None:
+    model, person = two_numbers
+    schema = FeatureSchema.free(["a", "b"]).edit("a", direction="fixed")
+    explainer = Rocerf(model, 0, promise=Plain(model), schema=schema)
+    edge = explainer.explain(person).matrix[0, 1]
+    near = person.assign(b=edge - 1.23456e-5)  # all but accepted
+    (letter,) = letters_of(explainer, explainer.explain(near))
+    ((change,),) = (option.changes for option in letter.options)
+    assert ENGLISH.parsed(change.before_text) == near["b"].iloc[0]
+    assert ENGLISH.parsed(change.after_text) == change.after
 
 
 def test_what_has_not_changed_is_as_it_was(german: Any) -> None:

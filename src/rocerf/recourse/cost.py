@@ -152,7 +152,8 @@ class PercentileCost:
     """The sum of how far each value moves among the training rows; a changed category or answer costs 1.
 
     The percentile of a value is interpolated between 101 levels of the training rows; several levels with one value
-    count as their middle. Beyond the outermost value nothing more is paid, so it needs bounds.
+    count as their middle. Beyond the outermost values it goes on at the mean price of the range between them: there are
+    no rows to pass there, but nobody is sent to ten times the largest income for nothing.
     """
 
     scale: Array
@@ -349,7 +350,8 @@ def cost_named(cost: Any, train: TrainingSet, schema: FeatureSchema | None) -> C
             return OpenNormCost(Norm.L1, lengths, "mad", open_groups)
         return NormCost(Norm.L1, lengths, "mad")
     curves = tuple(
-        None if answer else _percentiles(train.X[:, place], weights[place]) for place, answer in enumerate(answers)
+        None if answer else _percentiles(train.X[:, place], weights[place], spread[place])
+        for place, answer in enumerate(answers)
     )
     return PercentileCost(spread / weights, curves, np.where(answers, weights / unit, 0.0), open_groups)
 
@@ -367,9 +369,16 @@ def _features(train: TrainingSet, schema: FeatureSchema | None) -> tuple[Feature
     return tuple(Feature(name, Kind(str(kind))) for name, kind in zip(train.columns, kinds, strict=True))
 
 
-def _percentiles(column: Array, weight: float) -> Curve:
+#: Ranges of the training rows over which a percentile's price is continued: farther than any bound that makes sense.
+CONTINUED = 1e4
+
+
+def _percentiles(column: Array, weight: float, spread: float) -> Curve:
     levels = np.linspace(0.0, 1.0, LEVELS)
     values = np.quantile(column, levels)
     knots, first, counts = np.unique(values, return_index=True, return_counts=True)
     heights = np.array([levels[start : start + count].mean() for start, count in zip(first, counts, strict=True)])
+    beyond = CONTINUED * (float(knots[-1] - knots[0]) or spread)
+    knots = np.array([knots[0] - beyond, *knots, knots[-1] + beyond])
+    heights = np.array([heights[0] - CONTINUED, *heights, heights[-1] + CONTINUED])
     return knots, weight * heights

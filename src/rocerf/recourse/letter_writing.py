@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from rocerf.data.feature import Kind
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.errors import DataError, OptionError
 from rocerf.models.options import positive_whole
-from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.letter import Detail, Letter, LetterChange, LetterPromise, Option
 from rocerf.recourse.letter_numbers import stated
 from rocerf.recourse.letter_words import Words, words_of
@@ -29,8 +29,11 @@ Array = NDArray[np.float64]
 #: Significant digits are those of a double at most.
 MOST_DIGITS = 15
 
-#: Significant digits of a person's own numbers: they know them, and nothing is asked for that hangs on more.
-OWN_DIGITS = 6
+#: A person's own numbers keep all digits before the point, and of those behind it two, or what makes so many in all.
+OWN_DIGITS, OWN_DECIMALS = 6, 2
+
+#: The part of a change that may be lost where the person's own number is shown so.
+LOST = 0.01
 
 #: What recourses and the explainer that checks them again must have in common.
 _SHARED = ("promise", "k", "delta", "cost", "max_changes")
@@ -44,7 +47,7 @@ def write_letters(
     recourses: Recourses | Sequence[Recourses],
     *,
     valid_until: date | None,
-    model_version: str = "",
+    model_version: str | None = "",
     issued: date | None = None,
     language: str | Words = "en",
     digits: int = 3,
@@ -52,7 +55,7 @@ def write_letters(
 ) -> tuple[Letter, ...]:
     """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
     words, digits = words_of(language), _digits(digits)
-    batches = (recourses,) if isinstance(recourses, Recourses) else tuple(recourses)
+    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
     _check_batches(explainer, batches)
     issued = date.today() if issued is None else _day(issued, "issued")
     valid_until = None if valid_until is None else _day(valid_until, "valid_until")
@@ -64,7 +67,7 @@ def write_letters(
     first = batches[0]
     reasons = _reasons(refusal_reasons, first.names)
     checked = [stated(explainer, batch, digits) for batch in batches]
-    writer = _Writer(first, words)
+    writer = _Writer(first, words, explainer)
     letters = []
     for person, name in enumerate(first.names):
         options = writer.options(checked, person)
@@ -78,7 +81,7 @@ def write_letters(
                 unreadable=writer.unreadable(person) if status is Status.INVALID_INPUT else (),
                 issued=issued,
                 valid_until=valid_until,
-                model_version=str(model_version),
+                model_version="" if model_version is None else str(model_version),
                 refusal_reasons=reasons[person],
                 words=words,
             )
@@ -162,15 +165,39 @@ def _reasons(given: Any, names: Sequence[Any]) -> list[tuple[str, ...] | None]:
                 f"Expected refusal_reasons for people of the recourses, got {unknown[0]!r}; name them as in the "
                 "recourses' index."
             )
+        twice = [name for name in given if names.count(name) > 1]
+        if twice:
+            raise OptionError(
+                f"Expected refusal_reasons by names that one person has, got {twice[0]!r} of several; give a list of "
+                "reasons for each person in their order."
+            )
         listed = [given.get(name) for name in names]
     else:
-        listed = list(given)
-        if isinstance(given, str) or len(listed) != len(names):
+        listed = list(given) if isinstance(given, Sequence) else [given]
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(listed) != len(names):
             raise OptionError(
                 f"Expected refusal_reasons for each of {len(names)} people, or by their names, got {len(listed)}; a "
                 "list of reasons for each person."
             )
-    return [None if one is None else (one,) if isinstance(one, str) else tuple(map(str, one)) for one in listed]
+    return [None if one is None else _sentences(one) for one in listed]
+
+
+def _sentences(reasons: Any) -> tuple[str, ...]:
+    if isinstance(reasons, str):
+        return (reasons,)
+    if not isinstance(reasons, Sequence):
+        raise OptionError(f"Expected a list of sentences for each person in refusal_reasons, got {reasons!r}.")
+    return tuple(map(str, reasons))
+
+
+def _without_dust(number: float) -> float:
+    """The number without the digits that binary fractions and long divisions leave behind.
+
+    >>> _without_dust(0.1 + 0.2), _without_dust(1 / 3), _without_dust(1293903.04), _without_dust(2e6 / 3)
+    (0.3, 0.333333, 1293903.04, 666666.67)
+    """
+    before_the_point = floor(log10(abs(number))) + 1 if number else 0
+    return round(number, max(OWN_DECIMALS, OWN_DIGITS - before_the_point))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +206,7 @@ class _Writer:
 
     batch: Recourses
     words: Words
+    explainer: Rocerf
 
     def options(self, checked: Sequence[tuple[Recourses, NDArray[np.bool_]]], person: int) -> tuple[Option, ...]:
         """What the batches, as stated, offer one person, cheapest first, each once."""
@@ -193,9 +221,8 @@ class _Writer:
         for attribute in batch.schema.attributes:
             places = list(attribute.places)
             if (before[places] != after[places]).any():
-                was, now = self.own(attribute, before, person), self.detail(attribute, after)
-                if was.text == now.text:  # a change smaller than the digits shown
-                    was = self.detail(attribute, before, self._missing(person))
+                change = float(np.abs(after[places] - before[places]).max())
+                was, now = self.own(attribute, before, person, LOST * change), self.detail(attribute, after)
                 changes.append(LetterChange(was.feature, was.label, was.value, now.value, was.text, now.text, now.unit))
         given, settings = batch[person], batch.settings
         sentence = self.words.promised(settings.promise, given.promise, settings.k, settings.delta)
@@ -204,9 +231,9 @@ class _Writer:
         return Option(tuple(changes), promise, rounded)
 
     def held(self, person: int) -> tuple[Detail, ...]:
-        """The details that the schema holds fixed for this person."""
+        """The details that nothing could change for this person: fixed by the schema, or not for sale."""
         x0 = self.batch.people[person]
-        allowed = FeasibleSet.around(x0[None], self.batch.schema)
+        allowed = self.explainer._master(x0[None], ruled=True).allowed
         found = []
         for attribute in self.batch.schema.attributes:
             places = list(attribute.places)
@@ -226,14 +253,18 @@ class _Writer:
     def _missing(self, person: int) -> tuple[str, ...]:
         return () if self.batch.missing is None else self.batch.missing[person]
 
-    def own(self, attribute: Attribute, x0: Array, person: int) -> Detail:
-        """A person's own value: the plain value as it is, the words with no more digits than anybody reads."""
-        return self.detail(attribute, x0, self._missing(person), digits=OWN_DIGITS)
+    def own(self, attribute: Attribute, x0: Array, person: int, most: float = np.inf) -> Detail:
+        """A person's own value: as it is, and in words without digits nobody reads, by at most ``most`` beside it."""
+        full = self.detail(attribute, x0, self._missing(person))
+        if not isinstance(full.value, float):
+            return full
+        shown = _without_dust(full.value)
+        if abs(shown - full.value) > most:
+            return full
+        return replace(full, text=f"{self.words.number(shown)} {full.unit}".strip())
 
-    def detail(
-        self, attribute: Attribute, x: Array, missing: Sequence[str] = (), digits: int = MOST_DIGITS + 2
-    ) -> Detail:
-        """An attribute's value at a point (d,), as plain value and in words with so many significant digits."""
+    def detail(self, attribute: Attribute, x: Array, missing: Sequence[str] = ()) -> Detail:
+        """An attribute's value at a point (d,), as plain value and in words."""
         values = x[list(attribute.places)]
         feature = self.batch.schema.column_features[attribute.places[0]]
         if attribute.name in missing:
@@ -249,6 +280,5 @@ class _Writer:
         if feature.kind is Kind.BINARY:
             return Detail(attribute.name, attribute.label, int(number), self.words.yes if number else self.words.no)
         plain = int(number) if feature.kind is Kind.INTEGER and number.is_integer() else number
-        shown = number if number.is_integer() else float(f"{number:.{digits}g}")
-        text = f"{self.words.number(shown)} {feature.unit}".strip()
+        text = f"{self.words.number(number)} {feature.unit}".strip()
         return Detail(attribute.name, attribute.label, plain, text, feature.unit)

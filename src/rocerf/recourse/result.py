@@ -267,6 +267,7 @@ class Recourses:
         Where a feature has one of these names, ours is called ``recourse_status`` and so on.
         """
         frame = self._frame(self.matrix)
+        taken = set(frame.columns)
         ours = {
             "margin": self.margins,
             "cost": self.costs,
@@ -274,7 +275,7 @@ class Recourses:
             "status": [status.code for status in self.statuses],
         }
         for name, values in ours.items():
-            frame.insert(0, f"recourse_{name}" if name in self.columns else name, values)
+            frame.insert(0, f"recourse_{name}" if name in taken else name, values)
         return frame
 
     def to_json(self, path: str | PathLike[str] | None = None, *, training_rows: bool = False) -> str:
