@@ -6,8 +6,9 @@ of its features, relations, changes of groups, open groups).
 
 How the documentation is read where it leaves room:
 
-* Nobody may stay outside the bounds or between whole numbers, except in what cannot change ("a person there is sent
-  inside").
+* Nobody may stay outside the bounds, except in what cannot change ("a person there is sent inside"). Who stands
+  between whole numbers may stay there (a number that is filled in for a missing one need not be whole), or go to whole
+  ones; steps then count from the nearest.
 * Who has a category of an open group whose changes are listed may go to the reference category only if None is among
   them.
 """
@@ -116,7 +117,7 @@ def broken_rules(
     """Every rule that going from x0 to x breaks; ``excluded`` holds sets of attributes, not all of which may change."""
     person, point = Point(schema, x0), Point(schema, x)
     said = [words for name in attributes(schema) for words in _broken_by_attribute(schema, name, person, point)]
-    return said + _broken_by_all(schema, point, changed(schema, x0, x), max_changes, excluded)
+    return said + _broken_by_all(schema, person, point, changed(schema, x0, x), max_changes, excluded)
 
 
 def _broken_by_attribute(schema: FeatureSchema, name: str, person: Point, point: Point) -> Iterator[str]:
@@ -141,18 +142,25 @@ def _broken_by_number(schema: FeatureSchema, feature: Feature, person: Point, po
         return
     if not feature.lower <= new <= feature.upper:
         yield f"{name} is {new}, outside {feature.lower} to {feature.upper}"
-    if feature.kind == "binary" and new not in (0.0, 1.0):
+    if feature.kind == "binary" and new not in (0.0, 1.0, own):
         yield f"{name} is {new}, neither 0 nor 1"
-    if feature.kind == "integer" and new != round(new):
+    if feature.kind == "integer" and new not in (round(new), own):
         yield f"{name} is {new}, no whole number"
-    if feature.step is not None:
-        steps = (new - own) / feature.step
+    if feature.step is not None and new != own:
+        steps = (new - _start(feature, own)) / feature.step
         if abs(steps - round(steps)) > STEP_ROUNDING * (1 + abs(steps) + abs(own / feature.step)):
             yield f"{name} went from {own} to {new}, which is no multiple of {feature.step}"
     if feature.direction == "increase" and new < own:
         yield f"{name} may only rise, but went from {own} to {new}"
     if feature.direction == "decrease" and new > own:
         yield f"{name} may only fall, but went from {own} to {new}"
+
+
+def _start(feature: Feature, own: float) -> float:
+    """Where the values of a feature count from."""
+    if feature.step is None:
+        return 0.0
+    return float(round(own)) if feature.kind == "integer" else own
 
 
 def _broken_by_category(schema: FeatureSchema, feature: Feature, person: Point, point: Point) -> Iterator[str]:
@@ -192,6 +200,7 @@ def _broken_by_group(schema: FeatureSchema, features: Sequence[Feature], person:
 
 def _broken_by_all(
     schema: FeatureSchema,
+    person: Point,
     point: Point,
     moved: set[str],
     max_changes: int | None,
@@ -200,7 +209,10 @@ def _broken_by_all(
     said = []
     for relation in schema.relations:
         parts = [coefficient * point.columns[name] for name, coefficient in relation.coefficients.items()]
-        size = 1 + abs(relation.upper) + sum(abs(part) for part in parts)
+        # Relative to what is added up, here or where the person came from: a size that is small in one unit is not in
+        # another.
+        before = [coefficient * person.columns[name] for name, coefficient in relation.coefficients.items()]
+        size = abs(relation.upper) + sum(max(abs(new), abs(old)) for new, old in zip(parts, before, strict=True))
         if sum(parts) > relation.upper + SUM_ROUNDING * size:
             said.append(f"the relation {relation.words!r} is broken: {sum(parts)} > {relation.upper}")
     if max_changes is not None and len(moved) > max_changes:
@@ -238,7 +250,7 @@ def allowed_points(
         for name, values in zip(names, chosen, strict=True):
             for place, value in zip(places[name], values, strict=True):
                 x[place] = value
-        if not _broken_by_all(schema, Point(schema, x), changed(schema, x0, x), max_changes, excluded):
+        if not _broken_by_all(schema, person, Point(schema, x), changed(schema, x0, x), max_changes, excluded):
             yield tuple(x)
 
 
@@ -254,7 +266,7 @@ def _values(schema: FeatureSchema, name: str, x0: Sequence[float]) -> Iterator[t
         yield from (code for code in codes if code != own)
         return
     feature = features[0]
-    step, start = feature.step or 1.0, own[0] if feature.step else 0.0
+    step, start = feature.step or 1.0, _start(feature, own[0])
     free = feature.kind == "continuous" and feature.step is None
     if free and is_held(schema, Point(schema, x0), feature):
         return

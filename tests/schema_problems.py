@@ -56,7 +56,7 @@ class _Columns:
         elif kind == "categorical":
             self._add_categorical(name)
         elif kind == "binary":
-            self.features.append(Feature(name, "binary", **self._common()))  # type: ignore[arg-type]
+            self.features.append(Feature(name, "binary", **self._common()))
             self.values.append(lambda n: (self.rng.random((n, 1)) < 0.5).astype(float))
         else:
             self._add_number(name, kind)
@@ -82,7 +82,7 @@ class _Columns:
             shift = self.draw(st.sampled_from([(0.0, 0.0), (0.5, 0.0), (0.0, -0.6), (-1.0, 1.0)]))
             bounds = {"lower": size * (first + shift[0]), "upper": size * (last + shift[1])}
         self.features.append(
-            Feature(name, "integer" if whole else "continuous", step=steps.get(kind), **bounds, **self._common())  # type: ignore[arg-type]
+            Feature(name, "integer" if whole else "continuous", step=steps.get(kind), **bounds, **self._common())
         )
         self.values.append(values)
 
@@ -97,7 +97,7 @@ class _Columns:
                 for before in categories
                 if self.draw(st.booleans())
             }
-        self.features.append(Feature(name, "categorical", categories=categories, changes=changes, **self._common()))  # type: ignore[arg-type]
+        self.features.append(Feature(name, "categorical", categories=categories, changes=changes, **self._common()))
         self.values.append(lambda n: np.eye(len(categories))[self.rng.integers(len(categories), size=n)])
 
     def _add_group(self, name: str) -> None:
@@ -105,7 +105,7 @@ class _Columns:
         weight = float(self.draw(st.sampled_from([1.0, 2.0])))
         for column in columns:
             direction = self.draw(st.sampled_from(("any", "any", "any", "any", "fixed", "increase")))
-            self.features.append(Feature(column, "binary", group=name, direction=direction, weight=weight))  # type: ignore[arg-type]
+            self.features.append(Feature(column, "binary", group=name, direction=direction, weight=weight))
         if open_ := self.draw(st.integers(0, 3)) == 0:
             self.open_groups.append(name)
         if self.draw(st.integers(0, 2)) == 0:
@@ -169,9 +169,15 @@ def problems(
     y = (z + rng.normal(size=rows) > np.quantile(z, 0.6)).astype(int)
     y[:4] = [0, 1, 0, 1]
     model = LogisticModel.fit(TrainingSet(_frame(X, schema), y), C=draw(st.sampled_from([0.1, 1.0])))
-    candidates = columns.rows(6 * people)
+    candidates = _partly_filled(columns.rows(6 * people), schema, rng)
     refused = candidates[model.score(candidates) < -0.05][:people]
     return Problem(schema, model, refused, seed)
+
+
+def _partly_filled(people: np.ndarray, schema: FeatureSchema, rng: np.random.Generator) -> np.ndarray:
+    """The people, some with what a model puts in the place of a missing whole number: a mean."""
+    gone = rng.random(people.shape) < 0.15
+    return np.where(gone & [feature.kind == "integer" for feature in schema.column_features], 2.4, people)
 
 
 def _frame(X: np.ndarray, schema: FeatureSchema) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +104,73 @@ def test_reproduce_quick_on_a_subset(run: Any, tmp_path: Path) -> None:
     assert (document["jobs_run"], document["failed"], document["missing"]) == (0, {}, {})
 
 
+SMALL_NETWORKS = """
+preset: quick
+datasets: [german]
+models: [nn]
+settings: [corrected]
+methods: [scfe, cchvae]
+alphas: [0.05]
+trials: 2
+people: 3
+epochs: 60
+theorem_sizes: []
+"""
+
+
+@pytest.mark.slow
+def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path) -> None:
+    """Every kind of job for networks, few people and deletions; the tables and the report know them."""
+    Path("nn.yaml").write_text(SMALL_NETWORKS, "utf-8")
+    code, out, _ = run("reproduce", "--settings", "nn.yaml", "--out", "nn", "--workers", 1)
+    assert (code, "0 failed" in out) == (0, True)
+    methods = {row["method"]: row for row in rows(tmp_path / "nn" / "methods.csv")}
+    assert list(methods) == ["scfe", "cchvae"]
+    for row in methods.values():
+        assert (row["model"], row["people"], row["worst_case_validity"]) == ("nn", "3", "")
+    assert float(methods["scfe"]["l2"]) <= float(methods["cchvae"]["l2"])
+    results = rows(tmp_path / "nn" / "results.csv")
+    assert len(results) == 2 * 2
+    for row in results:
+        share = float(row["validity"] or 0) * int(row["answered"]) / int(row["people"])
+        assert float(row["validity_all"]) == pytest.approx(share)
+    assert "neural network" in (tmp_path / "nn" / "report.html").read_text("utf-8")
+
+
+FEW = """
+datasets: [german]
+models: [lr]
+settings: [corrected]
+methods: [scfe]
+theorem_sizes: []
+people: 3
+trials: 1
+alphas: [0.05]
+"""
+
+
+@pytest.mark.parametrize("broken", ["job", "report"])
+def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    """The others go on, the reason is printed, and a script that called us knows."""
+    from rocerf.evaluation import experiment, paper_report
+
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("on purpose")
+
+    Path("few.yaml").write_text(FEW, "utf-8")
+    with monkeypatch.context() as patched:
+        if broken == "job":
+            patched.setattr(experiment, "distance_to_rows", fail)
+        else:
+            patched.setattr(paper_report, "read_results", fail)
+        code, out, _ = run("reproduce", "--settings", "few.yaml", "--out", "few", "--workers", 1)
+    assert code == 1
+    assert "Failed: " in out
+    assert "ZeroDivisionError: on purpose" in out
+    assert "tried again by the same command" in out
+    assert run("reproduce", "--settings", "few.yaml", "--out", "few", "--workers", 1, "--json").code == 0
+
+
 @pytest.mark.slow
 def test_without_compas_it_ends_well_and_says_so(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCERF_COMPAS", str(tmp_path / "nowhere.csv"))
@@ -121,17 +190,19 @@ def test_ctrl_c_leaves_finished_jobs(tmp_path: Path) -> None:
     command += ["--datasets", "german", "--models", "lr"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
         jobs = tmp_path / "run" / "jobs"
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and len(list(jobs.glob("*.json"))) < 3:
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
         assert process.returncode == 130
         assert err.decode().splitlines()[-1] == "rocerf: interrupted."
-    time.sleep(0.5)
     records = [json.loads(path.read_text("utf-8")) for path in jobs.glob("*.json")]
     assert len(records) >= 3
     assert {record["status"] for record in records} == {"done"}
+    (session,) = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["sessions"]
+    assert session["jobs_run"] >= 3
+    assert session["wall_seconds"] > 0
 
 
 @pytest.mark.parametrize(
@@ -141,6 +212,7 @@ def test_ctrl_c_leaves_finished_jobs(tmp_path: Path) -> None:
         (["--models", "svm"], "'svm'"),
         (["--settings", "missing.yaml"], "missing.yaml"),
         (["--settings", "odd.yaml"], "trails"),
+        (["--settings", "listed.yaml"], "['quick']"),
         (["--settings", "full.yaml", "--quick"], "full"),
         (["--workers", "0"], "workers"),
         (["--device", "abacus"], "abacus"),
@@ -148,6 +220,7 @@ def test_ctrl_c_leaves_finished_jobs(tmp_path: Path) -> None:
 )
 def test_reproduce_refuses_in_one_sentence(run: Any, tmp_path: Path, arguments: list[str], word: str) -> None:
     (tmp_path / "odd.yaml").write_text("trails: 3\n", "utf-8")
+    (tmp_path / "listed.yaml").write_text("preset: [quick]\n", "utf-8")
     (tmp_path / "full.yaml").write_text("preset: full\n", "utf-8")
     code, out, err = run("reproduce", "--out", "out", *arguments)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
@@ -211,6 +284,72 @@ def test_compare_refuses_in_one_sentence(run: Any, table: list[object], argument
     code, out, err = run(*table, *arguments)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert word in err
+
+
+def test_compare_names_people_it_cannot_ask_for(run: Any, table: list[object], tmp_path: Path) -> None:
+    people = pd.read_csv(tmp_path / "refused.csv")
+    people.loc[[1, 4], "debt"] = [np.nan, np.inf]
+    people.to_csv(tmp_path / "refused.csv", index=False)
+    chosen = ["--methods", "scfe", "--trials", "2"]
+    code, out, err = run(*table, *chosen)
+    assert (code, err) == (0, "")
+    assert "Left out for missing or infinite values: 2 (1, 4)." in out
+    document = json.loads(run(*table, *chosen, "--json").out)
+    assert (document["people"], document["accepted"], document["incomplete"]) == (6, 1, ["1", "4"])
+    people["debt"] = np.nan
+    people.to_csv(tmp_path / "refused.csv", index=False)
+    code, _, err = run(*table, *chosen)
+    assert code == 2
+    assert "9 who all have missing or infinite values" in err
+
+
+def test_compare_says_why_people_got_no_answer(run: Any, table: list[object], tmp_path: Path) -> None:
+    """With half of the rows deleted no promise is possible; the table alone would be empty."""
+    few = [*table[:-1], "80", "--methods", "scfe,retrained", "--trials", "2", "--effort", "quick", "--out", "found"]
+    code, out, _ = run(*few)
+    assert code == 0
+    found = {row["method"]: row for row in rows(tmp_path / "found" / "compare.csv")}
+    assert (found["retrained"]["answered"], found["retrained"]["validity"]) == ("0", "")
+    assert float(found["retrained"]["validity_all"]) == 0
+    assert found["retrained"]["unanswered"]
+    assert f"retrained: 8 of 8 without an answer, mostly because {found['retrained']['unanswered']}." in out
+    assert found["scfe"]["unanswered"] == ""
+
+
+def test_compare_counts_the_unanswered(table: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that answers some is measured over them and over all."""
+    import rocerf
+    from rocerf.recourse.result import Status
+
+    module = importlib.import_module("rocerf.evaluation.compare")  # the package has the function of that name
+
+    frame = pd.read_csv(tmp_path / "train.csv")
+    train = rocerf.TrainingSet(frame[["income", "debt", "age"]].to_numpy(), (frame["granted"] == "yes").to_numpy())
+    people = pd.read_csv(tmp_path / "refused.csv").head(8).to_numpy()
+    real = module.explainer_named
+
+    class Shy:
+        """Leaves the first two without an answer."""
+
+        def __init__(self, explainer: Any) -> None:
+            self.explainer = explainer
+
+        def explain(self, asked: Any) -> Any:
+            found = self.explainer.explain(asked)
+            points = np.where(np.arange(len(asked))[:, None] < 2, np.nan, found.matrix)
+            statuses = [Status.GAVE_UP, Status.GAVE_UP, *found.statuses[2:]]
+            return SimpleNamespace(matrix=points, statuses=statuses, settings=found.settings)
+
+    def shy(method: str, *rest: Any) -> Any:
+        return Shy(real(method, *rest)) if method == "roar" else real(method, *rest)
+
+    monkeypatch.setattr(module, "explainer_named", shy)
+    model = rocerf.LogisticModel.fit(train)
+    found = module.compare(model, people, 4, methods=["scfe", "roar"], trials=5, effort="quick")
+    plain, roar = found.rows
+    assert plain["validity_all"] == plain["validity"]
+    assert (roar["answered"], roar["unanswered"]) == (6, Status.GAVE_UP.sentence)
+    assert roar["validity_all"] == pytest.approx(roar["validity"] * 6 / 8)
 
 
 def test_compare_when_nobody_is_refused(run: Any, table: list[object], tmp_path: Path) -> None:

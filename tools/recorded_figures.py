@@ -165,12 +165,15 @@ def reproduction_tables() -> str:
         *(f"{name.capitalize()}: {paper_costs.cost_summary(_costs(results, m), m)}" for m, name in MODELS.items()),
         "What bears on the differences; that it explains all of them is not claimed:",
         _bullets(f"**{key}** {text}" for key, text in paper_costs.reasons_of(results).items()),
+        *_not_enough(paper_costs.unexplained_sentences(results)),
         "## Validity, rows deleted at random",
+        "Shares are of all denied people, as in the paper; whoever got no answer has no valid one.",
         _figure("validity_lr", "Logistic regression: average validity by share of deleted rows"),
         _figure("validity_nn", "Networks: average validity by share of deleted rows"),
         _bullets(words.validity_sentences(curves, results.methods)),
         "## The corrected setting: cost and validity",
-        'Validity is the lowest mean over the shares of rows deleted at random; "survive" is about the worst deletion '
+        "Validity is the lowest mean over the shares of rows deleted at random, of all denied people (in brackets: of "
+        'those who were answered, where not all were); "survive" is about the worst deletion '
         "of k rows that our search found (logistic regression only). A method beats ours if it is at least as good in "
         "validity and cost and better in one.",
         _pareto(pareto),
@@ -186,7 +189,15 @@ def reproduction_tables() -> str:
         "From this run:",
         _bullets(paper_findings.check_sentences(results)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _not_enough(sentences: list[str]) -> list[str]:
+    return (
+        ["Where what was measured does not carry as far as the paper's value:", _bullets(sentences)]
+        if sentences
+        else []
+    )
 
 
 #: The folder of the recorded run, and how its models and data sets are called on the page.
@@ -246,19 +257,26 @@ def _pareto(table: Any) -> str:
     ]
     for row in table.to_dict("records"):
         judged = {"ours": "ours", "first order": row["dominates_ours"], "baseline": row["dominates_ours"]}[row["role"]]
-        cells = (percent(row["worst_validity"], 2), with_error(row["l2"], row["l2_se"]))
+        validity = percent(row["worst_validity"], 2)
+        if row["answered"] < row["people"]:
+            own = percent(row["worst_validity_answered"], 2)
+            validity += f" ({own} of {row['answered']:,.0f} of {row['people']:,.0f})"
+        cells = (validity, with_error(row["l2"], row["l2_se"]))
         survive = percent(row["worst_case_validity"], 0)
         lines.append(_row(NAMES[row["dataset"]], MODELS[row["model"]], METHODS[row["method"]], *cells, survive, judged))
     return "\n".join(lines)
 
 
 def _sessions(run: Any) -> str:
-    lines = [_row("machine", "networks on", "processes", "wall time", "jobs", "what"), "|---|---|---|---|---|---|"]
+    head = _row("machine", "networks on", "processes", "wall time", "jobs", "torch", "what")
+    lines = [head, "|---|---|---|---|---|---|---|"]
     for part in run["sessions"]:
         seconds = part["wall_seconds"]
         wall = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        torch = part.get("versions", {}).get("torch", "not recorded")
         note = part.get("note", "")
-        lines.append(_row(part["machine"], part["device"], str(part["workers"]), wall, str(part["jobs_run"]), note))
+        cells = (part["machine"], part["device"], str(part["workers"]), wall, str(part["jobs_run"]), torch, note)
+        lines.append(_row(*cells))
     return "\n".join(lines)
 
 

@@ -30,6 +30,9 @@ class Effort(StrEnum):
     THOROUGH = "thorough"
 
 
+#: People left out who are named one by one.
+NAMED = 10
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
 
 
@@ -55,8 +58,10 @@ def reproduce(
         done = run(chosen, out, workers=workers or cores(), only=_names(only), progress=tell)
     if as_json:
         print_json(_document(done))
-        return
-    _print_reproduction(done)
+    else:
+        _print_reproduction(done)
+    if done.failed:  # a data set that cannot be had is no failure
+        raise typer.Exit(1)
 
 
 def compare(
@@ -91,7 +96,8 @@ def compare(
     if out is not None:
         _write_comparison(found, out)
     if as_json:
-        print_json({"k": found.k, "training_rows": found.training_rows, "people": found.people, "methods": found.rows})
+        counts = {"people": found.people, "accepted": found.accepted, "incomplete": list(map(str, found.incomplete))}
+        print_json({"k": found.k, "training_rows": found.training_rows, **counts, "methods": found.rows})
         return
     _print_comparison(found, out)
 
@@ -161,6 +167,8 @@ def _print_reproduction(done: Reproduction) -> None:
     say(f"Tables: {done.folder}")
     if done.report is not None:
         say(f"Report: {done.report}")
+    if done.failed:
+        say("Not everything could be done: what is named above as failed is tried again by the same command.")
 
 
 def _fitted(rows: Any, path: Path | None, c: float, *, network: bool, **options: Any) -> Any:
@@ -185,33 +193,48 @@ def _write_comparison(found: Comparison, out: Path) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     write_csv(out / "compare.csv", COLUMNS, found.rows)
+    answered = {row["method"]: row["answered"] for row in found.rows if not row["failure"]}
     trials = (
         {"method": method, "k": found.k, "trial": trial, "validity": float(share), "seed": found.seed}
+        | {"validity_all": float(share) * answered[method] / found.people}
         for method, validity in found.validity.items()
         for trial, share in enumerate(validity.by_trial)
     )
-    write_csv(out / "trials.csv", ("method", "k", "trial", "validity", "seed"), trials)
+    write_csv(out / "trials.csv", ("method", "k", "trial", "validity", "validity_all", "seed"), trials)
 
 
 def _print_comparison(found: Comparison, out: Path | None) -> None:
     title = (
         f"{found.people} refused people. Still accepted when {found.k} of {found.training_rows} rows are deleted: "
-        f"at random ({found.trials} times), and by the worst deletion found"
+        f"at random ({found.trials} times; of those answered, and of all), and by the worst deletion found (of those "
+        "answered)"
     )
-    columns = ["method", "answered", "L2 cost", "L1 cost", "random", "± s.e.", "worst", "s/person"]
+    columns = ["method", "answered", "L2 cost", "L1 cost", "random", "± s.e.", "of all", "worst", "s/person"]
     table = new_table(title, columns)
     for row in found.rows:
         if row["failure"]:
             continue
-        shares = [row["validity"], row["validity_se"], row["worst_case_validity"]]
+        shares = [row[name] for name in ("validity", "validity_se", "validity_all", "worst_case_validity")]
         shown = ["" if share is None else f"{share:.1%}" for share in shares]
         costs = [f"{row['l2']:.3f}", f"{row['l1']:.3f}"] if row["answered"] else ["", ""]
         seconds = f"{row['seconds_per_person']:.4f}"
         table.add_row(row["method"], f"{row['answered']}/{row['people']}", *costs, *shown, seconds)
     screen = console()
     screen.print(table)
-    for row in found.rows:
-        if row["failure"]:
-            screen.print(f"{row['method']}: {row['failure']}", soft_wrap=True, highlight=False, markup=False)
+    for sentence in _remarks(found):
+        screen.print(sentence, soft_wrap=True, highlight=False, markup=False)
     if out is not None:
         screen.print(f"Written: {out / 'compare.csv'}", soft_wrap=True)
+
+
+def _remarks(found: Comparison) -> Iterator[str]:
+    """What the table does not show: who was left out, who got no answer and mostly why, which method could not run."""
+    if found.incomplete:
+        shown = ", ".join(map(str, found.incomplete[:NAMED])) + (", ..." if len(found.incomplete) > NAMED else "")
+        yield f"Left out for missing or infinite values: {len(found.incomplete)} ({shown})."
+    for row in found.rows:
+        if row["failure"]:
+            yield f"{row['method']}: {row['failure']}"
+        elif row["unanswered"]:
+            count = row["people"] - row["answered"]
+            yield f"{row['method']}: {count} of {row['people']} without an answer, mostly because {row['unanswered']}."

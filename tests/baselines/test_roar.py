@@ -16,8 +16,13 @@ from torch.func import functional_call
 from problems import quadratic_program, random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, TrainingSet
 from rocerf.baselines import ParameterBox, Roar, Scfe
-from rocerf.baselines.roar_descent import TOLERANCE
+from rocerf.baselines.roar_descent import TOLERANCE, Descent, Linear, choose_lambda, descend, find_by_descent
+from rocerf.baselines.standard import StandardProblem
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.models.local_linear import LocalLinearModel
+from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master import Master
 from rocerf.recourse.result import Status
 
 pytestmark = pytest.mark.slow  # many small programs solved by independent solvers
@@ -252,7 +257,8 @@ def test_networks_through_a_stand_in(network: NeuralModel, bare: Callable[[Logis
     for options in ({}, {"preset": "authors"}):
         found = Roar(network, **options).explain(people)  # type: ignore[arg-type]
         assert found.answered.mean() >= 0.5, options
-        assert (network.score(found.matrix[found.answered]) >= 0).all()
+        if not options:
+            assert (network.score(found.matrix[found.answered]) >= 0).all()
         assert "every network" not in found.settings.sentence
     model = LogisticModel.fit(random_training_set(0))
     with pytest.raises(UnsupportedModelError, match="parameters that can be moved, got Bare"):
@@ -315,6 +321,90 @@ def test_the_authors_points_are_accepted_and_say_no_more(wide: tuple[LogisticMod
         "by at most 0.1 each against the cost, which does not make all of those accept it; nothing is promised about "
         "deletions"
     )
+
+
+# --- the authors on networks ------------------------------------------------------------------------
+
+
+def test_the_authors_points_on_networks_are_those_the_stand_in_accepts(network: NeuralModel) -> None:
+    people = network.train.X[network.predict(network.train.X) == 0][:25]
+    found = Roar(network, preset="authors", lam=0.4, seed=3).explain(people)
+    space = Master(people, NormCost(Norm.L2, np.asarray(network.train.spread)), FeasibleSet.around(people, None))
+    ends = find_by_descent(Descent(network, 0.1, 3), space, 0.4)
+    for i, person in enumerate(people):
+        local = LocalLinearModel.around(network, person, seed=3, sampling="authors")
+        assert local is not None
+        if found.answered[i]:
+            assert local.score(found.matrix[[i]])[0] > 0
+            np.testing.assert_allclose(found.matrix[i], ends[i], rtol=1e-9)
+        else:
+            assert local.score(ends[[i]])[0] < 1e-9
+            assert found.statuses[i] is Status.GAVE_UP
+    scores = network.score(found.matrix[found.answered])
+    assert (scores < 0).any()  # the network is not asked: else this would show nothing
+    np.testing.assert_allclose(found.scores[found.answered], scores)
+    np.testing.assert_allclose(found.margins[found.answered], scores, atol=1e-6)
+    assert found.settings.sentence.startswith(
+        "accepted by a linear stand-in fitted around the person, but not always by the model itself; chosen by weighing"
+    )
+
+
+def test_the_authors_points_on_networks_keep_the_rules(network: NeuralModel) -> None:
+    people = network.train.X[network.predict(network.train.X) == 0][:8]
+    schema = FeatureSchema.free(network.train.columns).edit("x0", direction="fixed").edit("x1", step=0.5)
+    found = Roar(network, preset="authors", lam=0.1, schema=schema).explain(people)
+    answered = found.answered
+    assert answered.any()
+    np.testing.assert_array_equal(found.matrix[answered, 0], people[answered, 0])
+    assert FeasibleSet.around(people[answered], schema).holds(found.matrix[answered]).all()
+    for i in np.flatnonzero(answered):
+        assert LocalLinearModel.around(network, people[i], sampling="authors").score(found.matrix[[i]])[0] > 0
+
+
+def test_the_authors_leave_people_without_a_stand_in_unanswered(
+    network: NeuralModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = network.train.X[network.predict(network.train.X) == 0][:3]
+    monkeypatch.setattr("rocerf.models.local_linear.TRIES", 0)
+    found = Roar(network, preset="authors").explain(people)
+    assert found.statuses == (Status.GAVE_UP,) * 3
+    assert np.isnan(found.matrix).all()
+
+
+def stand_ins(people: int, seed: int = 0) -> tuple[Linear, StandardProblem]:
+    """Linear models of so many people who are refused by theirs."""
+    rng = np.random.default_rng(seed)
+    w, z0 = rng.normal(loc=[2.0, 0.0], scale=0.3, size=(people, 2)), rng.normal(size=(people, 2))
+    wide = np.full((people, 2), np.inf)
+    return Linear(w, -(w * z0).sum(axis=1) - rng.uniform(0.2, 0.6, people)), StandardProblem(z0, -wide, wide, Norm.L2)
+
+
+@pytest.mark.parametrize(("people", "tried"), [(5, 5), (60, 5), (139, 6), (600, 20)])
+def test_the_authors_lambda_for_networks_is_the_first_that_fails(network: NeuralModel, people: int, tried: int) -> None:
+    models, problem = stand_ins(people)
+    few = np.arange(tried)
+
+    def fails(lam: float) -> bool:
+        z = descend(models.rows(few), problem.rows(few), 0.1, lam)
+        return not (models.rows(few).score(z) > 0).all()
+
+    lam = 0.1
+    while not fails(lam):
+        lam *= 2
+    assert lam > 0.1
+    assert choose_lambda(Descent(network, 0.1), models, problem) == pytest.approx(lam)
+    # One more person who cannot do with it is not looked at.
+    if people > tried:
+        models.b[tried] = -1e3
+        assert choose_lambda(Descent(network, 0.1), models, problem) == pytest.approx(lam)
+
+
+def test_the_authors_lambda_for_networks_where_there_is_none(network: NeuralModel) -> None:
+    assert choose_lambda(Descent(network, 0.1), *stand_ins(4)) == pytest.approx(0.1)  # fewer than are to be tried
+    models, problem = stand_ins(5)
+    content = Linear(models.w, models.b + 5.0)  # accepted as they stand: theirs doubles for ever
+    lam = choose_lambda(Descent(network, 0.1), content, problem)
+    assert np.linalg.norm(models.w, axis=1).max() < lam < 20.0
 
 
 def test_options_that_cannot_be() -> None:

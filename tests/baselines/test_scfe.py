@@ -14,7 +14,11 @@ from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Recourses, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.baselines.standard import Adam
+from rocerf.baselines.wachter import WachterOptions, search
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master import Master
 from rocerf.recourse.result import Status
 
 
@@ -136,6 +140,15 @@ def test_networks(network: NeuralModel) -> None:
     ours, theirs = best.costs[found.answered], found.costs[found.answered]
     assert (network.score(found.matrix[found.answered]) >= 0).all()
     assert (theirs > 0.98 * ours).all()  # a local optimum may be beaten, hardly by much
+
+
+def test_the_authors_change_the_weight_by_four_for_networks(network: NeuralModel) -> None:
+    people = network.train.X[network.predict(network.train.X) == 0][:4]
+    master = Master(people, NormCost(Norm.L2, np.asarray(network.train.spread)), FeasibleSet.around(people, None))
+    found = Scfe(network, preset="authors", max_steps=500).explain(people).matrix
+    np.testing.assert_array_equal(found, search(network, master, WachterOptions(steps=500, factor=4.0)))
+    assert WachterOptions.about(network) == WachterOptions(factor=4.0)
+    assert WachterOptions.about(LogisticModel.fit(random_training_set(0))) == WachterOptions(factor=2.0)
 
 
 @pytest.mark.parametrize("preset", ["corrected", "authors"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -92,7 +94,7 @@ def test_other_columns_are_refused() -> None:
     with pytest.raises(ColumnError, match="none named 'pay'"):
         Frames.of(SCHEMA, FRAME.drop(columns="pay"))
     with pytest.raises(ColumnError, match="Expected a DataFrame"):
-        Frames.of(SCHEMA, FRAME).encode(FRAME.to_numpy())  # type: ignore[arg-type]
+        Frames.of(SCHEMA, FRAME).encode(FRAME.to_numpy())
     twice = pd.concat([FRAME, FRAME[["pay"]]], axis=1)
     with pytest.raises(ColumnError, match="'pay' several times"):
         Frames.of(SCHEMA, FRAME).encode(twice)
@@ -105,6 +107,13 @@ def test_other_columns_are_refused() -> None:
         pd.Series([1, 2, 3], dtype="UInt16"),
         pd.Series([1.5, 2.5, 3.0]),
         pd.Series([1.5, 2.5, 3.0], dtype="Float64"),
+        pd.Series([1.5, 2.1, 3.0], dtype="float32"),
+        pd.Series([1.5, 2.1, 3.0], dtype="Float32"),
+        pd.Series([1.5, 2.1, 3.0], dtype="double[pyarrow]"),
+        pd.Series([4, 2, 3], dtype="int64[pyarrow]"),
+        pd.Series(pd.arrays.SparseArray([1.5, np.nan, 3.0])),
+        pd.Series([0, None, 1], dtype="Int64"),
+        pd.Series([0.0, np.nan, 1.0]),
         pd.Series([True, False, True]),
         pd.Series([True, None, False], dtype="boolean"),
         pd.Series([0, 1, 1]),
@@ -121,13 +130,14 @@ def test_other_columns_are_refused() -> None:
 )
 def test_every_type_of_column_comes_back_as_it_was(column: pd.Series) -> None:
     frame = pd.DataFrame({"a": column})
-    frames = Frames.of(FeatureSchema.from_frame(frame), frame)
+    frames = Frames.of(FeatureSchema.from_frame(frame), frame, fills={"a": 0.4})
     frames = Frames.from_dict(json.loads(json.dumps(frames.to_dict())))
     matrix, index, problems = frames.encode(frame)
     assert problems == ["", "", ""]
-    pd.testing.assert_frame_equal(frames.decode(matrix, index=index), frame)
+    came = {"people": matrix.copy(), "missing": frames.missing(frame)}
+    pd.testing.assert_frame_equal(frames.decode(matrix, index=index, **came), frame)
     matrix[0] = np.nan  # nobody answered
-    back = frames.decode(matrix, index=index)
+    back = frames.decode(matrix, index=index, **came)
     assert back["a"].isna().tolist() == [True, *frame["a"].isna().tolist()[1:]]
     assert back["a"].dropna().tolist() == frame["a"].iloc[1:].dropna().tolist()
 
@@ -139,6 +149,73 @@ def test_whole_numbers_too_large_for_their_type_get_a_larger_one() -> None:
     assert back["a"].tolist() == [300, 1]
     assert back["b"].tolist() == [-1, 2]
     assert (str(back["a"].dtype), str(back["b"].dtype)) == ("int64", "Int64")
+
+
+def test_a_number_that_a_narrow_type_cannot_hold_is_not_rounded_to_it() -> None:
+    """What is handed out is what was found to be accepted, to the last digit."""
+    frame = pd.DataFrame({"a": np.array([1.5, 2.5], dtype=np.float32), "b": pd.array([1.5, 2.5], dtype="Float32")})
+    back = Frames.of(FeatureSchema.from_frame(frame), frame).decode(np.array([[0.1, 0.1], [1.5, 2.5]]))
+    assert [str(dtype) for dtype in back.dtypes] == ["float64", "Float64"]
+    assert (back["a"].tolist(), back["b"].tolist()) == ([0.1, 1.5], [0.1, 2.5])
+
+
+def test_categories_of_numbers_and_answers_come_back_in_their_types() -> None:
+    frame = pd.DataFrame({"a": [3, 1], "b": [True, False]})
+    features = (Feature("a", "categorical", categories=[1, 3]), Feature("b", "categorical", categories=[False, True]))
+    frames = Frames.of(FeatureSchema(features), frame)
+    matrix, index, _ = frames.encode(frame)
+    pd.testing.assert_frame_equal(frames.decode(matrix, index=index), frame)
+    matrix[0] = np.nan  # nobody answered
+    back = frames.decode(matrix, index=index)
+    assert [str(dtype) for dtype in back.dtypes] == ["Int64", "boolean"]
+    assert back.iloc[1].tolist() == [1, False]
+    names = Frames(FeatureSchema((Feature("b", "categorical", categories=["no", "yes"]),)), {"b": "bool"})
+    assert names.decode(np.array([[1.0, 0.0]]))["b"].tolist() == ["no"]
+
+
+NO_NUMBERS: tuple[Any, ...] = (
+    [1, 2], {"a": 1}, {1}, np.array([1, 2]), (1, 2), "abc", "1_000", b"x", 1 + 2j, 10**400, 10**5000, float("inf"),
+    pd.Timestamp("2020-01-01"), pd.Timedelta(days=1), Decimal("1e999"), object,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", NO_NUMBERS, ids=lambda cell: type(cell).__name__)
+@pytest.mark.parametrize("column", ["pay", "age", "married", "job", "home"])
+def test_one_bad_cell_is_one_persons_problem(column: str, cell: Any) -> None:
+    strange = FRAME.assign(**{column: FRAME[column].astype(object)})
+    strange[column] = pd.Series([*strange[column][:1], cell, *strange[column][2:]], index=FRAME.index, dtype=object)
+    matrix, _, problems = Frames.of(SCHEMA, FRAME).encode(strange)
+    assert [bool(said) for said in problems] == [False, True, False]
+    assert f"{column!r} is " in problems[1]
+    assert len(problems[1]) < 200
+    assert np.isnan(matrix[1]).any()
+    np.testing.assert_array_equal(matrix[[0, 2]], Frames.of(SCHEMA, FRAME).encode(FRAME)[0][[0, 2]])
+
+
+@pytest.mark.parametrize("cell", [1500, "1500", " 1500 ", np.float32(1500), Decimal(1500), np.int16(1500)])
+def test_a_number_in_a_column_of_other_things_is_that_number(cell: Any) -> None:
+    column = pd.Series([cell, "nonsense", 3.0], index=FRAME.index, dtype=object)
+    matrix, _, problems = Frames.of(SCHEMA, FRAME).encode(FRAME.assign(pay=column))
+    assert (matrix[0, 1], [bool(said) for said in problems]) == (1500.0, [False, True, False])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.to_datetime(["2020-01-01"] * 3),
+        pd.to_datetime(["2020-01-01"] * 3).tz_localize("UTC"),
+        pd.to_timedelta([1, 2, 3], "D"),
+        pd.period_range("2020", periods=3, freq="M"),
+        pd.interval_range(0, 3),
+        np.array([1j, 2j, 3j]),
+        pd.array([0, 1, 2], dtype="timestamp[s][pyarrow]"),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_a_column_whose_type_is_no_number_is_refused(column: Any) -> None:
+    """Dates were read as nanoseconds since 1970, complex numbers lost a part."""
+    with pytest.raises(ColumnError, match="numbers or texts in 'pay', got "):
+        Frames.of(SCHEMA, FRAME).encode(FRAME.assign(pay=column))
 
 
 def test_columns_without_texts_as_names_are_found() -> None:
@@ -158,12 +235,12 @@ def test_a_recourse_between_whole_numbers_is_not_rounded_in_silence() -> None:
 
 
 def test_every_kind_of_missing_is_the_missing_category() -> None:
-    schema = FeatureSchema((Feature("a", "categorical", categories=("x", None)),))  # type: ignore[arg-type]
+    schema = FeatureSchema((Feature("a", "categorical", categories=("x", None)),))
     frame = pd.DataFrame({"a": np.array(["x", None, np.nan, pd.NA, pd.NaT], dtype=object)})
     matrix, _, problems = Frames.of(schema, frame).encode(frame)
     assert matrix.tolist() == [[1.0, 0.0]] + [[0.0, 1.0]] * 4
     assert problems == [""] * 5
-    without = FeatureSchema((Feature("a", "categorical", categories=("x", "y")),))  # type: ignore[arg-type]
+    without = FeatureSchema((Feature("a", "categorical", categories=("x", "y")),))
     assert [bool(said) for said in Frames.of(without, frame).encode(frame)[2]] == [False, True, True, True, True]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -363,7 +364,7 @@ def test_validation_against_rows() -> None:
 
 def grouped(**options: Any) -> FeatureSchema:
     """One-hot columns h_1, h_2 whose reference category may have been left out."""
-    return FeatureSchema(tuple(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), **options)  # type: ignore[arg-type]
+    return FeatureSchema(tuple(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), **options)
 
 
 @pytest.mark.parametrize(
@@ -402,19 +403,19 @@ def test_a_condition_is_about_the_persons_own_values() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Feature("a", "integer", lower=0.2, upper=0.8), "a whole number inside the bounds of 'a'"),  # type: ignore[arg-type]
-        (lambda: Feature("a", "binary", lower=0.2, upper=0.8), "a whole number inside the bounds of 'a'"),  # type: ignore[arg-type]
+        (lambda: Feature("a", "integer", lower=0.2, upper=0.8), "a whole number inside the bounds of 'a'"),
+        (lambda: Feature("a", "binary", lower=0.2, upper=0.8), "a whole number inside the bounds of 'a'"),
         (lambda: Feature("a", step=np.inf), "a step above 0"),
         (lambda: Feature("a", step=np.nan), "a step above 0"),
         (lambda: Feature("a", step=True), "a step above 0"),
         (lambda: Feature("a", weight=np.inf), "a weight above 0"),
         (lambda: Feature("a", weight="2"), "a weight above 0"),  # type: ignore[arg-type]
-        (lambda: Feature("a", "categorical", categories=[["x"]]), "categories of 'a' to be texts or numbers"),  # type: ignore[arg-type]
-        (lambda: Feature("a", "categorical", categories=["1", 1]), "each category of 'a' once"),  # type: ignore[arg-type]
-        (lambda: Feature("a", "categorical", categories=["missing", None]), "each category of 'a' once"),  # type: ignore[arg-type]
-        (lambda: Feature("a", "categorical", categories=["x", "y"], changes={"x": None}), "got None"),  # type: ignore[arg-type, dict-item]
+        (lambda: Feature("a", "categorical", categories=[["x"]]), "categories of 'a' to be texts or numbers"),
+        (lambda: Feature("a", "categorical", categories=["1", 1]), "each category of 'a' once"),
+        (lambda: Feature("a", "categorical", categories=["missing", None]), "each category of 'a' once"),
+        (lambda: Feature("a", "categorical", categories=["x", "y"], changes={"x": None}), "got None"),
         (lambda: FeatureSchema((Feature("h"), *grouped().features)), "groups and features with different names"),
-        (lambda: FeatureSchema((Feature("a=x"), Feature("a", "categorical", categories=["x"]))), "'a=x' twice"),  # type: ignore[arg-type]
+        (lambda: FeatureSchema((Feature("a=x"), Feature("a", "categorical", categories=["x"]))), "'a=x' twice"),
         (lambda: grouped(group_changes={"h": {"h_1": ("h_3",)}}), "got 'h_3'"),
         (lambda: grouped(group_changes={"h": {"h_1": (None,)}}), "got None"),
         (lambda: grouped(group_changes={"h": {None: ("h_1",)}}, open_groups=("h",)), "from its reference category"),
@@ -430,16 +431,16 @@ def test_more_rules_that_cannot_be(make: Any, message: str) -> None:
 
 def test_categories_are_plain_values_and_missing_ones_none() -> None:
     """NumPy's values can be written to no file, and NaN is equal to nothing."""
-    feature = Feature("a", "categorical", categories=(*np.array(["x", "y"]), np.float64("nan")))  # type: ignore[arg-type]
+    feature = Feature("a", "categorical", categories=(*np.array(["x", "y"]), np.float64("nan")))
     assert feature.categories == ("x", "y", None)
     assert [type(value) for value in feature.categories[:2]] == [str, str]
-    schema = FeatureSchema((feature, Feature("b", "categorical", categories=tuple(np.arange(3)))))  # type: ignore[arg-type]
+    schema = FeatureSchema((feature, Feature("b", "categorical", categories=tuple(np.arange(3)))))
     assert FeatureSchema.from_yaml(schema.to_yaml()) == schema
     assert Feature(3).columns == ("3",)  # type: ignore[arg-type]
 
 
 def test_a_single_goal_of_a_change_needs_no_list() -> None:
-    assert Feature("a", "categorical", categories=(1, 2, 3), changes={1: 2, 2: (1, 3)}).changes == {  # type: ignore[arg-type, dict-item]
+    assert Feature("a", "categorical", categories=(1, 2, 3), changes={1: 2, 2: (1, 3)}).changes == {
         1: (2,),
         2: (1, 3),
     }
@@ -456,15 +457,15 @@ def test_who_may_go_to_the_reference_category_of_an_open_group() -> None:
 
 EVERYTHING = FeatureSchema(
     (
-        Feature("age", "integer", lower=18, upper=99, direction="increase", unit="years", label="your age"),  # type: ignore[arg-type]
+        Feature("age", "integer", lower=18, upper=99, direction="increase", unit="years", label="your age"),
         Feature("pay", lower=0, step=12.5, weight=0.25, fixed_if="age >= 65"),
-        Feature("home", "categorical", categories=("free", None, "own"), changes={None: ("own",), "own": ()}),  # type: ignore[arg-type]
-        Feature("rate", "categorical", categories=(1, 2.5, "yes"), direction="decrease"),  # type: ignore[arg-type]
-        Feature("ok", "binary", direction="fixed"),  # type: ignore[arg-type]
-        Feature("h_1", "binary", group="h"),  # type: ignore[arg-type]
-        Feature("h_2", "binary", group="h", lower=1),  # type: ignore[arg-type]
+        Feature("home", "categorical", categories=("free", None, "own"), changes={None: ("own",), "own": ()}),
+        Feature("rate", "categorical", categories=(1, 2.5, "yes"), direction="decrease"),
+        Feature("ok", "binary", direction="fixed"),
+        Feature("h_1", "binary", group="h"),
+        Feature("h_2", "binary", group="h", lower=1),
     ),
-    ("pay <= 100 * age", "`home=own` + ok <= 1", Relation({"age": 1.0, "pay": 0.5}, 1e6)),  # type: ignore[arg-type]
+    ("pay <= 100 * age", "`home=own` + ok <= 1", Relation({"age": 1.0, "pay": 0.5}, 1e6)),
     {"h": {"h_1": ("h_2",)}},
     ("h",),
 )
@@ -549,7 +550,8 @@ def test_features_of_a_file_that_are_not_what_they_should_be() -> None:
         ([0, 1, 1], "binary", (0, 1), ()),
         ([0.0, 1.0], "binary", (0, 1), ()),
         ([True, False], "binary", (0, 1), ()),
-        ([0.0, 1.0, np.nan], "continuous", (0, 1), ()),
+        ([0.0, 1.0, np.nan], "binary", (0, 1), ()),
+        (pd.array([1, None, 0], dtype="Int64"), "binary", (0, 1), ()),
         (pd.array([4, None, 2], dtype="Int64"), "integer", (2, 4), ()),
         (pd.array([True, None], dtype="boolean"), "categorical", None, (True, None)),
         (["b", "a", "b"], "categorical", None, ("a", "b")),
@@ -575,15 +577,30 @@ def test_bounds_may_be_quantiles_and_those_of_whole_numbers_are_whole() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (FRAME, {"immutable": "age"}, r"a list of columns, got the text 'age'; write \['age'\]"),
-        (FRAME, {"integer": "age"}, "a list of columns"),
+        (FRAME, {"immutable": "age"}, r"a list for immutable, got the text 'age'; write \['age'\]"),
+        (FRAME, {"integer": "age"}, "a list for integer"),
+        *(
+            (FRAME, {name: None}, f"a list for {name}, got None")
+            for name in ("immutable", "increase_only", "relations")
+        ),
+        *((FRAME, {name: ["a"]}, f"{name} as a mapping by name") for name in ("bounds", "units", "labels", "groups")),
+        (FRAME, {"units": {"age": None}}, "a text as unit of 'age', got None"),
+        (FRAME, {"groups": {"h": "owner"}}, "a list for the columns of the group 'h'"),
+        (FRAME.assign(age=[[1], [2], [3]]), {}, r"texts or numbers in 'age', got list \(\[1\]\)"),
+        (FRAME.assign(age=["lo", "hi", "lo"]), {"increase_only": ["age"]}, "an order of the categories of 'age'"),
+        (
+            FRAME.assign(age=pd.Categorical(["lo", "hi", "lo"])),
+            {"decrease_only": ["age"]},
+            "an order of the categories",
+        ),
+        (FRAME.assign(age=pd.to_timedelta([1, 2, 3], "D")), {}, "numbers or texts in 'age', got timedelta64"),
         (FRAME, {"quantiles": 0.9}, "two shares"),
         (FRAME, {"steps": {"owner": 1}}, "a step above 0"),
         (FRAME, {"groups": {"h": ["age"]}}, "lower <= upper"),
         (FRAME, {"relations": ["age <= height"]}, "got 'height'"),
         (FRAME, {"bounds": {"owner": (0.2, 0.7)}}, "a whole number inside"),
-        (FRAME.assign(age=[1j, 2j, 3j]), {}, "real numbers in 'age'"),
-        (FRAME.assign(age=pd.to_datetime(["2020-01-01"] * 3)), {}, "categories of 'age' to be texts or numbers"),
+        (FRAME.assign(age=[1j, 2j, 3j]), {}, "numbers or texts in 'age', got complex"),
+        (FRAME.assign(age=pd.to_datetime(["2020-01-01"] * 3)), {}, "numbers or texts in 'age', got datetime64"),
         (FRAME.assign(age=np.nan), {}, "finite numbers in 'age', got none"),
         (FRAME.assign(age=None), {}, "in 'age'"),
     ],
@@ -593,9 +610,62 @@ def test_guesses_that_are_refused(frame: pd.DataFrame, options: dict[str, Any], 
         FeatureSchema.from_frame(frame, **options)
 
 
+def test_ordered_pandas_categories_may_rise_and_fall_along_their_order() -> None:
+    size = pd.Categorical(["mid", "low", "high"], categories=["low", "mid", "high"], ordered=True)
+    schema = FeatureSchema.from_frame(FRAME.assign(size=size), increase_only=["size"])
+    assert (schema["size"].categories, schema["size"].direction) == (("low", "mid", "high"), Direction.INCREASE)
+
+
+def test_numbers_that_become_categories_lose_what_only_numbers_have() -> None:
+    """As the refusal of pipelines in which numbers are codes advises."""
+    schema = FeatureSchema.from_frame(FRAME.assign(age=[1, 2, 3]), steps={"age": 1})
+    codes = schema.edit("age", kind="categorical", categories=[1, 2, 3])["age"]
+    assert (codes.lower, codes.upper, codes.step, codes.categories) == (-np.inf, np.inf, None, (1, 2, 3))
+    with pytest.raises(SchemaError, match="no bounds for the categorical feature"):
+        schema.edit("age", kind="categorical", categories=[1, 2, 3], lower=0)
+    with pytest.raises(SchemaError, match="categories for categorical features and for no others"):
+        FeatureSchema((codes,)).edit("age", kind="integer")
+
+
+@pytest.mark.parametrize("features", ["abc", 3, None, ["a"], [("a", "integer")]])
+def test_a_schema_of_something_else_than_features(features: Any) -> None:
+    with pytest.raises(SchemaError, match=r"a list (for features|of Feature objects)"):
+        FeatureSchema(features)
+
+
+def test_a_schema_is_written_into_a_folder_that_is_made_for_it(tmp_path: Path) -> None:
+    schema = FeatureSchema.from_frame(FRAME)
+    schema.to_yaml(tmp_path / "new" / "schema.yaml")
+    assert FeatureSchema.from_yaml(tmp_path / "new" / "schema.yaml") == schema
+
+
+def test_relations_in_small_units_are_held_against_rows_in_those() -> None:
+    frame = pd.DataFrame({"a": [1e-9, 3e-9], "b": [1.0, 2.0]})
+    schema = FeatureSchema.from_frame(frame).relate("a <= 2e-9")
+    assert schema.validate(frame) == ("1 of 2 rows break the relation a <= 2e-9",)
+
+
+def test_what_is_filled_in_for_a_missing_answer_is_no_wrong_answer() -> None:
+    schema = FeatureSchema((Feature("a", "binary"), *(Feature(f"h_{i}", "binary", group="h") for i in (1, 2))))
+    X0 = np.array([[0.4, 1.0, 0.0], [0.4, 1.0, 0.0], [1.0, 0.4, 0.0]])
+    assert [bool(said) for said in schema.problems(X0)] == [True, True, True]
+    assert [bool(said) for said in schema.problems(X0, (("a",), (), ("h_1",)))] == [False, True, True]
+
+
+def test_a_number_filled_in_from_outside_the_bounds_is_held() -> None:
+    """-1 for "not given", say: nobody is sent inside for what they did not give."""
+    schema = FeatureSchema((Feature("a", "integer", lower=0, upper=9, direction="increase"), Feature("b", lower=0)))
+    X0 = np.array([[-1.0, -1.0], [-1.0, -1.0], [2.5, 1.0]])
+    lower, upper = schema.box(X0, (("a",), (), ("a", "b")))
+    assert (lower.tolist(), upper.tolist()) == (
+        [[-1.0, 0.0], [0.0, 0.0], [2.5, 0.0]],
+        [[-1.0, np.inf], [9.0, np.inf], [9.0, np.inf]],
+    )
+
+
 def test_arrays_have_made_up_names_and_groups_are_found_open_in_them() -> None:
     table = np.array([[1.0, 0.0, 7.5], [0.0, 1.0, 2.5], [0.0, 0.0, 3.0]])
-    schema = FeatureSchema.from_frame(table, groups={"g": ["x0", "x1"]})  # type: ignore[arg-type]
+    schema = FeatureSchema.from_frame(table, groups={"g": ["x0", "x1"]})
     assert (schema.names, schema.open_groups) == (("x0", "x1", "x2"), ("g",))
     numbered = pd.DataFrame(table, columns=[0, 1, 2])
     schema = FeatureSchema.from_frame(numbered, groups={"g": ["0", "1"]})

@@ -8,6 +8,7 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,9 @@ def test_tables_have_the_promised_shape(tmp_path: Path) -> None:
     done = reproduce(settings.changed(theorem_k=[1]), tmp_path)
     assert (done.kept, done.failed, done.missing) == (0, {}, {})
     results = rows(tmp_path / "results.csv")
-    assert list(results[0]) == ["setting", "dataset", "model", "method", "alpha", "trial", "validity", "people", "seed"]
+    where, counts = ["setting", "dataset", "model", "method", "alpha", "trial"], ["answered", "people", "seed"]
+    assert list(results[0]) == [*where, "validity", "validity_all", *counts]
+    assert all(row["validity"] == row["validity_all"] for row in results)  # everybody was answered
     # Without removals a logistic model is retrained to itself: one trial is all there is.
     assert len(results) == (1 + 2) * (1 + 3 + 3)
     assert {row["people"] for row in results} == {"6"}
@@ -152,7 +155,9 @@ def test_a_stopped_run_repeats_nothing(tmp_path: Path, counted: Counter[str]) ->
     again = reproduce(tiny(), tmp_path)
     assert (again.ran, again.kept) == (0, total)
     sessions = json.loads((tmp_path / "run.json").read_text("utf-8"))["sessions"]
-    assert [session["jobs_run"] for session in sessions] == [total - 7]  # a run that did nothing is no session
+    # The interrupted run is on record with its time; a run that did nothing is no session.
+    assert [session["jobs_run"] for session in sessions] == [7, total - 7]
+    assert all(session["wall_seconds"] > 0 for session in sessions)
 
 
 def test_sessions_of_other_machines_are_kept(tmp_path: Path) -> None:
@@ -168,6 +173,78 @@ def test_sessions_of_other_machines_are_kept(tmp_path: Path) -> None:
     assert [session["device"] for session in document["sessions"]] == ["cuda", "cpu", "cpu"]
     assert all("CPU cores" in session["machine"] for session in document["sessions"][1:])
     assert document["wall_seconds"] == pytest.approx(sum(s["wall_seconds"] for s in document["sessions"]))
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"sessions": 3}', '{"sessions": [{"a": 1}]}', '{"sessions": [1]}'])
+def test_a_record_that_cannot_be_read_is_refused_before_any_work(
+    tmp_path: Path, text: str, counted: Counter[str]
+) -> None:
+    (tmp_path / "run.json").write_text(text, "utf-8")
+    with pytest.raises(FileFormatError, match=r"Expected .*run\.json.* remove it"):
+        reproduce(tiny(), tmp_path)
+    assert not counted
+
+
+@pytest.mark.parametrize("lost", ["deleted", "cut short"])
+def test_a_finished_job_without_its_arrays_is_done_again_when_they_are_needed(
+    tmp_path: Path, counted: Counter[str], lost: str
+) -> None:
+    few = tiny(methods=["scfe"], chunk=3)
+    reproduce(few, tmp_path)
+    name = "corrected-german-lr-retrain-5-0"
+    path = tmp_path / "jobs" / f"{name}.npz"
+    content = path.read_bytes()
+    if lost == "deleted":
+        path.unlink()
+    else:
+        path.write_bytes(content[: len(content) // 2])
+    counted.clear()
+    assert reproduce(few, tmp_path).ran == 0  # nobody needs them: what was measured with them is there
+    done = reproduce(few.changed(methods=["scfe", "roar"]), tmp_path)
+    assert done.failed == {}
+    assert counted.pop(name) == 1
+    assert all("roar" in other for other in counted)
+    assert path.read_bytes() == content
+
+
+def test_a_lost_model_is_fitted_again(tmp_path: Path, counted: Counter[str]) -> None:
+    reproduce(tiny(methods=["scfe"]), tmp_path)
+    (tmp_path / "jobs" / "corrected-german-lr-model.model.npz").unlink()
+    counted.clear()
+    assert reproduce(tiny(methods=["scfe", "roar"]), tmp_path).failed == {}
+    assert counted["corrected-german-lr-model"] == 1
+
+
+@pytest.mark.parametrize("answers", [4, 0])
+def test_people_without_an_answer_count_as_not_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: int
+) -> None:
+    real = experiment.explainer_named
+
+    class Shy:
+        """Leaves the last people without an answer."""
+
+        def __init__(self, explainer: Any) -> None:
+            self.explainer = explainer
+
+        def explain(self, people: Any) -> Any:
+            found = self.explainer.explain(people)
+            points = np.where(np.arange(len(people))[:, None] < answers, found.matrix, np.nan)
+            return SimpleNamespace(matrix=points, statuses=found.statuses, settings=found.settings)
+
+    def shy(method: str, *rest: Any) -> Any:
+        return Shy(real(method, *rest)) if method == "scfe" else real(method, *rest)
+
+    monkeypatch.setattr(experiment, "explainer_named", shy)
+    done = reproduce(tiny(methods=["scfe"]), tmp_path)
+    assert done.failed == {}
+    results = rows(tmp_path / "results.csv")
+    assert len(results) == 1 + 3 + 3
+    for row in results:
+        assert (row["answered"], row["people"]) == (str(answers), "6")
+        expected = float(row["validity"]) * answers / 6 if answers else 0.0
+        assert (row["validity"] == "") == (answers == 0)
+        assert float(row["validity_all"]) == pytest.approx(expected)
 
 
 def test_a_changed_setting_repeats_what_depends_on_it(tmp_path: Path, counted: Counter[str]) -> None:
@@ -309,7 +386,7 @@ def test_a_half_written_job_is_done_again(tmp_path: Path) -> None:
     assert folder.arrays("one")["a"].tolist() == [0, 1, 2]
     folder.record_path("one").write_text('{"hash": "', "utf-8")
     assert run_jobs(plan, folder, lambda _job, _folder: ({}, {})).ran == ["one"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.json", "one.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.json"]  # no arrays of others
 
 
 def test_settings_in_yaml_go_both_ways(tmp_path: Path) -> None:
@@ -347,6 +424,9 @@ def test_settings_in_yaml_go_both_ways(tmp_path: Path) -> None:
         ({"seed": -1}, "seed"),
         ({"trails": 3}, "trails"),
         ({"preset": "huge"}, "huge"),
+        ({"preset": ["quick"]}, "['quick']"),
+        ({"preset": {"a": 1}}, "{'a': 1}"),
+        ({"worst_effort": ["quick"]}, "['quick']"),
     ],
 )
 def test_bad_settings_are_refused(changes: dict[str, Any], word: str) -> None:

@@ -30,6 +30,7 @@ def test_checks_of_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for row in rows:
         found.setdefault(row["check"], []).append(row)
     expected = {"cchvae_seed": 1, "scfe_steps": 2, "roar_chosen": 1, "roar_lambda": 7, "roar_box": 1}
+    expected["authors_problem"] = 1
     assert {name: len(group) for name, group in found.items()} == expected | {"german_2_epochs": 1}
     assert {row["dataset"] for row in rows} == {"german"}
     chosen = float(found["roar_chosen"][0]["value"])
@@ -38,6 +39,9 @@ def test_checks_of_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert costs == sorted(costs, reverse=True)  # a larger weight on cost makes it cheaper
     assert all(float(row["share"]) > 1 for row in found["scfe_steps"])  # beyond the nearest accepted point
     assert float(found["roar_box"][0]["share"]) < 0.1
+    (theirs,) = found["authors_problem"]
+    assert (theirs["people"], theirs["answered"]) == ("19", "19")
+    assert float(theirs["l2"]) == pytest.approx(0.962, abs=0.002)  # as other code found it
     assert (tmp_path / "checks.csv").is_file()
 
 

@@ -21,6 +21,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -255,7 +256,7 @@ def test_assumptions_say_what_is_fitted_again() -> None:
 def test_what_cannot_be_taken_over_is_refused_with_a_way_out() -> None:
     tree = DecisionTreeClassifier()
     cases: list[tuple[Any, TrainingSet, type[Exception], str]] = [
-        (DecisionTreeClassifier(), TRAIN, UnsupportedModelError, "not fitted; use EstimatorModel.fit"),
+        (DecisionTreeClassifier(), TRAIN, UnsupportedModelError, "not fitted; .*use EstimatorModel.fit"),
         (DecisionTreeClassifier, TRAIN, UnsupportedModelError, r"got the class.*DecisionTreeClassifier\(\)"),
         (
             RandomForestRegressor(2).fit(X, ROWS.y),
@@ -372,3 +373,37 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         EstimatorModel.load(path)
     with pytest.raises(FileNotFoundError):
         EstimatorModel.load(tmp_path / "none.npz")
+
+
+# --- what is taken over is the classifier as it is, and stays so -----------------------------------------
+
+
+def test_the_users_classifier_stays_theirs() -> None:
+    fitted = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, Y)
+    model = EstimatorModel.from_sklearn(fitted, TRAIN)
+    before = model.score(X)
+    fitted.set_params(max_depth=1).fit(X, Y[::-1])
+    np.testing.assert_array_equal(model.score(X), before)
+    assert model.without([0]).estimator.max_depth == 2
+
+
+def test_a_classifier_with_a_threshold_of_its_own_needs_it_said() -> None:
+    strict = FixedThresholdClassifier(GaussianNB(), threshold=0.8).fit(X, Y)
+    with pytest.raises(UnsupportedModelError, match=r"a FixedThresholdClassifier that decides otherwise.*estimator_"):
+        EstimatorModel.from_sklearn(strict, TRAIN)
+
+
+class _Stubborn(GaussianNB):
+    """Accepts nobody, whatever its probabilities."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), TRAIN.unfavourable)
+
+
+def test_decisions_that_probabilities_do_not_make() -> None:
+    stubborn = _Stubborn().fit(X, Y)
+    with pytest.raises(UnsupportedModelError, match=r"a probability of 0\.5, got a _Stubborn that decides otherwise"):
+        EstimatorModel.from_sklearn(stubborn, TRAIN)
+    model = EstimatorModel.from_sklearn(stubborn, TRAIN, threshold=0.6)  # then that decides
+    chance = stubborn.predict_proba(X)[:, stubborn.classes_.tolist().index(TRAIN.favourable)]
+    np.testing.assert_array_equal(model.predict(X), (chance >= 0.6).astype(int))

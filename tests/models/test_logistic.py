@@ -124,6 +124,18 @@ def test_separable_rows_are_handled_by_the_penalty() -> None:
     assert model.optimality <= 1e-10
 
 
+def test_the_users_objects_stay_theirs() -> None:
+    train, weights = random_training_set(10), {0: 1.0, 1: 2.0}
+    fitted = LogisticRegression(class_weight=weights, tol=1e-10, max_iter=1000).fit(train.X, train.y)
+    models = LogisticModel.fit(train, class_weight=weights), LogisticModel.from_sklearn(fitted, train)
+    before = [(model.deployed_score(train.X), model.without([train.ids[3]]).theta) for model in models]
+    weights[1] = 50.0
+    fitted.fit(train.X, 1 - train.y)
+    for model, (scores, theta) in zip(models, before, strict=True):
+        np.testing.assert_array_equal(model.deployed_score(train.X), scores)
+        np.testing.assert_array_equal(model.without([train.ids[3]]).theta, theta)
+
+
 def test_badly_scaled_columns_do_not_cost_accuracy() -> None:
     train = random_training_set(10, n=300)
     scaled = LogisticModel.fit(train, C=np.inf)

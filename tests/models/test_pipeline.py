@@ -9,8 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import SimpleImputer
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -21,7 +24,9 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.tree import DecisionTreeClassifier
 
+import rocerf
 from pipelines import (
     ONE_HOT,
     TEXTS,
@@ -165,6 +170,47 @@ def test_missing_numbers_are_what_the_pipeline_fills_in() -> None:
     np.testing.assert_allclose(model.score(people), log_odds(pipeline, people), atol=1e-7)
 
 
+@pytest.mark.parametrize("imputer", [KNNImputer(), IterativeImputer(random_state=0)])
+@pytest.mark.parametrize("preprocessing", ["frozen", "refitted"])
+def test_what_is_filled_in_from_other_columns_has_no_number(imputer: Any, preprocessing: str) -> None:
+    frame, y = applicants()
+    numbers = frame[["age", "income", "cars"]].astype(float)
+    scaled = make_pipeline(StandardScaler(), imputer)
+    mixed = ColumnTransformer([("mixed", scaled, ["age", "income"]), ("filled", SimpleImputer(), ["cars"])])
+    model = model_of(fitted(make_pipeline(mixed, classifier()), numbers, y), numbers, y, preprocessing=preprocessing)
+    for known in (model, model.without(numbers.index[:3])):
+        assert known.frames is not None
+        assert list(known.frames.fills) == ["cars"]
+    people = numbers.head(4).copy()
+    people.iloc[1, 1], people.iloc[2, 2] = np.nan, np.nan
+    assert np.isnan(model.score(people)).tolist() == [False, True, False, False]
+    assert model.predict(people)[1] == 0
+
+
+def test_a_fill_of_zero_is_a_fill() -> None:
+    frame, y = applicants()
+    numbers = frame[["age", "income"]] - frame[["age", "income"]].median()
+    numbers.iloc[::7, 0] = np.nan
+    filled = make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), RobustScaler())
+    model = model_of(fitted(make_pipeline(filled, classifier()), numbers, y), numbers, y)
+    assert model.frames is not None
+    assert model.frames.fills == pytest.approx({"age": 0.0, "income": 0.0}, abs=1e-9)
+
+
+def test_numbers_that_only_together_are_more_than_their_fills() -> None:
+    frame, y = applicants()
+    numbers = frame[["age", "income", "cars"]].astype(float)
+
+    def counted(rows: pd.DataFrame) -> pd.DataFrame:
+        filled = rows.fillna({"age": 40.0, "income": 50.0, "cars": 1.0})
+        return filled.assign(alone=(rows[["age", "income"]].isna().sum(axis=1) > 1).astype(float))
+
+    pipeline = fitted(make_pipeline(FunctionTransformer(counted), classifier()), numbers, y)
+    model = model_of(pipeline, numbers, y)
+    assert model.frames is not None
+    assert not {"age", "income"} & set(model.frames.fills)
+
+
 @pytest.mark.parametrize("marker", [None, np.nan])
 @pytest.mark.parametrize("texts", [OneHotEncoder(), make_pipeline(SimpleImputer(strategy="most_frequent"), ONE_HOT)])
 def test_none_and_nan_are_told_apart_as_pipelines_do(marker: Any, texts: Any) -> None:
@@ -187,6 +233,35 @@ def test_columns_that_the_pipeline_ignores_have_no_slope() -> None:
     used = [name in ("age", "income") for name in model.train.columns]
     assert (slopes != 0).tolist() == used
     np.testing.assert_allclose(model.score(wider), log_odds(pipeline, frame), atol=1e-8)
+
+
+@pytest.mark.parametrize("last", [classifier(), GradientBoostingClassifier(n_estimators=5, random_state=0)])
+def test_columns_that_the_pipeline_ignores_need_no_place_in_the_schema(last: Any) -> None:
+    frame, y = applicants()
+    frame.insert(0, "name", [f"person {i}" for i in range(len(frame))])  # too many texts for categories
+    frame.insert(3, "born", pd.date_range("1970-01-01", periods=len(frame)))
+    transformer = ColumnTransformer([("n", StandardScaler(), ["age", "income"]), ("t", ONE_HOT, ["job"])])
+    pipeline = fitted(make_pipeline(transformer, last), frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    assert model.schema.names == ("age", "job", "income")
+    np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))
+    np.testing.assert_array_equal(model.predict(frame[["job", "income", "age"]]), pipeline.predict(frame))
+    given = rocerf.from_pipeline(pipeline, frame, y, schema=model.schema, otherwise="estimator")
+    assert given.train.columns == model.train.columns
+    gone = frame.index[:5]
+    truth = refitted_from_scratch(pipeline, frame, y, gone).predict(frame)
+    np.testing.assert_array_equal(model.without(gone).predict(frame), truth)
+
+
+def test_an_ignored_column_stays_where_others_are_chosen_by_place() -> None:
+    frame, y = applicants()
+    frame = frame[["cars", "age", "income"]]
+    pipeline = fitted(make_pipeline(ColumnTransformer([("n", StandardScaler(), [1, 2])]), classifier()), frame, y)
+    model = model_of(pipeline, frame, y, preprocessing="refitted")
+    assert model.train.columns == ("cars", "age", "income")
+    gone = frame.index[:5]
+    truth = log_odds(refitted_from_scratch(pipeline, frame, y, gone), frame)
+    np.testing.assert_allclose(model.without(gone).score(frame), truth, atol=1e-6)
 
 
 @pytest.mark.parametrize("favourable", ["bad", "good"])
@@ -275,6 +350,30 @@ def test_a_schema_in_another_order_of_the_same_columns() -> None:
     assert model.train.columns[0] == "member"
     np.testing.assert_allclose(model.score(frame), log_odds(pipeline, frame), atol=1e-8)
     np.testing.assert_array_equal(model.deployed_score(model.train.X), log_odds(pipeline, frame))
+
+
+@pytest.mark.parametrize("last", [classifier(class_weight={0: 1.0, 1: 2.0}), DecisionTreeClassifier(max_depth=3)])
+def test_the_users_pipeline_stays_theirs(last: Any) -> None:
+    frame, y = applicants(120)
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), last), frame, y)
+    labels = y.to_numpy().copy()
+    options = {"preprocessing": "refitted", "otherwise": "estimator"}
+    model = rocerf.from_pipeline(pipeline, frame, labels, **options)
+    before = model.deployed_score(frame), model.without(frame.index[:2]).score(frame)
+    pipeline.fit(frame.iloc[:50], 1 - y[:50])
+    if isinstance(last, LogisticRegression):
+        pipeline[-1].class_weight[1] = 50.0
+    labels[:] = 1 - labels
+    np.testing.assert_array_equal(model.deployed_score(frame), before[0])
+    np.testing.assert_array_equal(model.without(frame.index[:2]).score(frame), before[1])
+
+
+def test_what_cannot_be_copied_is_refused() -> None:
+    frame, y = applicants(60)
+    pipeline = fitted(usual(), frame, y)
+    pipeline.lock = (i for i in range(3))
+    with pytest.raises(UnsupportedModelError, match="can be copied, got a Pipeline that cannot"):
+        rocerf.from_pipeline(pipeline, frame, y)
 
 
 def test_ids_are_the_users_and_their_table_stays_theirs() -> None:

@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
@@ -41,7 +44,8 @@ from pipelines import (
 from rocerf import LogisticModel
 from rocerf.data import adult, german
 from rocerf.data.tables import split_rows
-from rocerf.errors import DataError
+from rocerf.errors import ModelError, UnsupportedModelError
+from rocerf.promises import Simulated
 
 
 def test_numbers_of_single_precision() -> None:
@@ -167,13 +171,115 @@ def test_other_pipelines_become_estimators_over_schema_space(last: Any, tmp_path
     assert np.isnan(again.score(people)).tolist() == [False, True, False]
 
 
-def test_an_affine_pipeline_stays_logistic_and_missing_numbers_need_one() -> None:
+def test_an_affine_pipeline_stays_logistic() -> None:
     frame, y = applicants(120)
     assert isinstance(rocerf.from_pipeline(fitted(usual(), frame, y), frame, y, otherwise="estimator"), LogisticModel)
-    gaps, y = applicants(120, missing=True)
-    pipeline = fitted(make_pipeline(columns(KNNImputer(), ONE_HOT), classifier()), gaps, y)
-    with pytest.raises(DataError, match=r"missing numbers.*'income'"):
-        rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        classifier(class_weight="balanced"),
+        LogisticRegression(l1_ratio=1.0, solver="liblinear"),
+        LogisticRegression(l1_ratio=0.5, solver="saga", max_iter=20000),
+        LogisticRegression(C=np.inf, max_iter=2000),  # one-hot columns add up to one: no single optimum
+        LogisticRegressionCV(cv=2, l1_ratios=(0.0,), use_legacy_attributes=False, scoring="accuracy"),
+    ],
+    ids=["balanced", "l1", "elasticnet", "no penalty", "C chosen"],
+)
+def test_logistic_regressions_that_cannot_be_followed_exactly_become_estimators(last: Any) -> None:
+    frame, y = applicants(120)
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), last), frame, y)
+    with pytest.raises(ModelError):
+        rocerf.from_pipeline(pipeline, frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    assert isinstance(model, rocerf.EstimatorModel)
+    np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "last"),
+    [
+        (SimpleImputer(add_indicator=True), classifier()),
+        (KNNImputer(), classifier()),
+        (SimpleImputer(), GradientBoostingClassifier(n_estimators=10, random_state=0)),
+        ("passthrough", HistGradientBoostingClassifier(max_iter=10, random_state=0)),
+    ],
+    ids=["indicator", "neighbours", "filled, trees", "trees"],
+)
+def test_an_estimator_deals_with_missing_numbers_in_its_own_way(numbers: Any, last: Any, tmp_path: Any) -> None:
+    gaps, y = applicants(160, missing=True)
+    gaps["cars"] = gaps["cars"].astype("float" if numbers == "passthrough" else "Int64").mask(np.arange(160) % 13 == 0)
+    texts = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    pipeline = fitted(make_pipeline(columns(numbers, texts), last), gaps, y)
+    model = rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")
+    assert isinstance(model, rocerf.EstimatorModel)
+    assert model.frames is not None
+    assert set(model.frames.fills) == {"income", "cars"}
+    assert np.isfinite(model.train.X).all()
+    chance = pipeline.predict_proba(gaps)[:, 1]
+    np.testing.assert_allclose(model.score(gaps), np.log(chance / (1 - chance)), atol=1e-9)
+    np.testing.assert_array_equal(model.score(model.train.X), model.score(gaps))
+    gone = gaps.index[:9]  # fitted again, it sees the gaps as gaps
+    truth = refitted_from_scratch(pipeline, gaps, y, gone).predict_proba(gaps)[:, 1]
+    np.testing.assert_allclose(model.without(gone).score(gaps), np.log(truth / (1 - truth)), atol=1e-9)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(rocerf.EstimatorModel.load(tmp_path / "model.npz").score(gaps), model.score(gaps))
+
+
+def test_recourse_without_a_number_that_is_missing_is_what_the_pipeline_says() -> None:
+    gaps, y = applicants(160, missing=True)
+    pipeline = fitted(make_pipeline(columns(SimpleImputer(add_indicator=True), ONE_HOT), classifier()), gaps, y)
+    model = rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")
+    schema = model.schema.edit("income", direction="fixed")
+    people = gaps[(pipeline.predict(gaps) == 0) & gaps["income"].isna()]
+    few = Simulated(validity=0.8, shaping=5, choosing=5, checking=5)
+    found = rocerf.Rocerf(model, 2, promise=few, schema=schema).explain(people)
+    assert found.answered.any()
+    points = found.points[found.answered]
+    assert points["income"].isna().all()
+    assert (pipeline.predict(points) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda f, y: None, "got NoneType"),
+        (lambda f, y: make_pipeline(columns(StandardScaler(), ONE_HOT), LinearSVC()), "not fitted; call its fit"),
+        (
+            lambda f, y: fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), LinearRegression()), f, y),
+            "got Linear",
+        ),
+        (lambda f, y: fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), KMeans(2)), f, y), "got KMeans"),
+    ],
+)
+def test_what_cannot_become_an_estimator(make: Any, said: str) -> None:
+    frame, y = applicants(60)
+    pipeline = make(frame, y)
+    with pytest.raises(UnsupportedModelError, match=said):
+        rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+
+
+def test_an_estimator_must_take_the_rows_given() -> None:
+    frame, y = applicants(60)
+    pipeline = fitted(usual(), frame, y)
+    with pytest.raises(
+        UnsupportedModelError, match=r"takes the rows it was fitted on, got a Pipeline that cannot.*age"
+    ):
+        rocerf.from_pipeline(pipeline, frame.drop(columns="age"), y, otherwise="estimator")
+
+
+def test_a_threshold_of_its_own_must_be_said() -> None:
+    frame, y = applicants(160)
+    strict = FixedThresholdClassifier(usual(), threshold=0.8).fit(frame, y)
+    with pytest.raises(UnsupportedModelError, match=r"otherwise about \d+ of 160 training rows; .*threshold=\.\.\."):
+        rocerf.from_pipeline(strict, frame, y, otherwise="estimator")
+    with pytest.raises(UnsupportedModelError, match="otherwise about"):
+        rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.6)
+    model = rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.8)
+    np.testing.assert_array_equal(model.predict(frame), strict.predict(frame))
+    inner = model_of(strict.estimator_, frame, y, threshold=0.8)
+    np.testing.assert_array_equal(inner.predict(frame), strict.predict(frame))
 
 
 def test_numbers_and_texts_of_the_helpers_cover_the_table() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from networks import moons, small_network
 from problems import random_training_set, refused_people
@@ -143,6 +144,98 @@ def test_the_stand_in_minimises_the_weighted_loss_of_the_cloud() -> None:
     slope = design.T @ (weights * (expit(design @ local.theta) - labels))
     slope[:-1] += local.theta[:-1] / 1e4
     assert np.abs(slope).max() < 1e-6 * weights.sum()
+
+
+# --- points drawn as in the paper's code --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("distance", [0.02, 0.3, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_authors_draw_one_point_wider_until_it_is_accepted_and_the_rest_beside(seed: int, distance: float) -> None:
+    model, person, spread = Counted(straight()), before_the_line(distance, seed), straight().train.spread
+    assert LocalLinearModel.around(model, person, seed=seed, sampling="authors") is not None
+    *tries, cloud = model.asked
+    tried = np.vstack(tries)
+    accepted = straight().score(tried) >= 0
+    first = int(np.argmax(accepted))
+    assert accepted[first]
+    assert first // 100 == len(tries) - 1  # nobody is asked about once one is accepted, but for the rest of a hundred
+    np.testing.assert_allclose(cloud[0], tried[first])
+    steps = (tried - person) / spread / (0.1 + 0.05 * np.arange(len(tried)))[:, None]
+    assert np.abs(steps.mean()) < 0.3
+    assert steps.std() == pytest.approx(1.0, abs=0.2)
+    others = (cloud[1:] - person) / spread
+    assert others.shape == (9_999, 3)
+    assert others.std(axis=0) == pytest.approx(np.full(3, 0.1), rel=0.03)
+    if distance == 2.0:
+        assert (straight().score(cloud) >= 0).sum() == 1
+
+
+@pytest.mark.parametrize("distance", [0.02, 0.3, 2.0])
+def test_the_authors_stand_in_is_liblinears_fit_in_standardised_columns(distance: float) -> None:
+    model, person = Counted(straight()), before_the_line(distance, 1)
+    local = LocalLinearModel.around(model, person, seed=1, sampling="authors")
+    train, cloud = model.train, model.asked[-1]
+    weights = np.exp(-(((cloud - person) / train.spread) ** 2).sum(axis=1))
+    fit = LogisticRegression(C=1e4, solver="liblinear", tol=1e-8, max_iter=10_000)
+    fit.fit((cloud - train.X.mean(axis=0)) / train.spread, straight().score(cloud) >= 0, sample_weight=weights)
+    np.testing.assert_allclose(local.theta, np.append(fit.coef_[0], fit.intercept_), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        local.score(person[None]),
+        fit.decision_function(((person - train.X.mean(axis=0)) / train.spread)[None]),
+        rtol=1e-3,
+    )
+
+
+def test_the_authors_draws_are_a_persons_own() -> None:
+    """By the seed and the person, whoever else is asked for: not the same numbers for everybody."""
+    people, drawn = [before_the_line(0.5, seed) for seed in (0, 1)], []
+    for person, seed in ((0, 7), (0, 7), (1, 7), (0, 8)):
+        model = Counted(straight())
+        LocalLinearModel.around(model, people[person], seed=seed, sampling="authors")
+        drawn.append((model.asked[-1][1:] - people[person]) / model.train.spread)
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert np.abs(drawn[0] - drawn[2]).max() > 0.1
+    assert np.abs(drawn[0] - drawn[3]).max() > 0.1
+    zero, minus = (
+        LocalLinearModel.around(straight(), np.array([x, 0.1, -4.0]), sampling="authors").theta for x in (0.0, -0.0)
+    )
+    np.testing.assert_array_equal(zero, minus)
+
+
+def test_where_the_authors_draws_are_decided_one_way_there_is_no_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_linear, "TRIES", 300)
+    model, spread = Counted(straight()), straight().train.spread
+    far = straight().train.X.mean(axis=0) - 2000 * np.sign(WEIGHTS) * spread
+    assert LocalLinearModel.around(model, far, sampling="authors") is None
+    assert [len(X) for X in model.asked] == [100] * 3
+    inside = straight().train.X.mean(axis=0) + 20 * np.sign(WEIGHTS) * spread
+    assert LocalLinearModel.around(straight(), inside, sampling="authors") is None
+
+
+@pytest.mark.parametrize("make", [straight, curved, small_network], ids=["straight", "curved", "small"])
+def test_recourse_with_the_authors_draws(make: Any) -> None:
+    model = make()
+    people = refused_people(model, 3, 5)
+    promise = LocalLinear(model, 2, sampling="authors", seed=4)
+    recourses = Rocerf(model, 2, promise=promise).explain(people)
+    assert recourses.answered.sum() >= 3
+    assert (model.score(recourses.matrix[recourses.answered]) >= 0).all()
+    for i in np.flatnonzero(recourses.answered):
+        assert promise.for_person(people[i]).read(recourses.matrix[[i]]).values[0] >= 0
+        np.testing.assert_array_equal(
+            Rocerf(model, 2, promise=promise).explain(people[[i]]).matrix[0], recourses.matrix[i]
+        )
+    assert recourses.settings.promise == "local_linear"
+    assert any("drawn as in the paper's code" in sentence for sentence in recourses.settings.assumptions)
+    assert not any("drawn as" in sentence for sentence in LocalLinear(model, 2).assumptions)
+
+
+def test_ways_of_drawing_that_are_none() -> None:
+    with pytest.raises(OptionError, match="sampling to be one of widened, authors, got 'paper'"):
+        LocalLinear(straight(), 2, sampling="paper")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="sampling to be one of widened, authors"):
+        LocalLinearModel.around(straight(), straight().train.X[0], sampling=None)  # type: ignore[arg-type]
 
 
 # --- its first order --------------------------------------------------------------------------------------

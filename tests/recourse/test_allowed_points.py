@@ -10,18 +10,25 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from rocerf import EstimatorModel, LogisticModel, NeuralModel, Recourses, Rocerf, Status, TrainingSet
+from rocerf import EstimatorModel, LogisticModel, NeuralModel, Recourses, Rocerf, Status, TrainingSet, from_pipeline
 from rocerf.baselines import Scfe
 from rocerf.data.schema import Feature, FeatureSchema
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
 from rocerf.promises import Plain, Simulated, simulated
 from rocerf.recourse import sequential
+from rocerf.recourse.cost import cost_named
 from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master import Master
 from rule_checker import TooManyPointsError, allowed_points, attributes, broken_rules, changed, columns_of
 from schema_problems import COSTS, DISCRETE, Problem, cost_of, problems
 
@@ -288,14 +295,14 @@ def test_alternatives_are_the_cheapest_that_leave_something_as_it_is(
 
 HOUSE = FeatureSchema(
     (
-        Feature("age", "integer", lower=18, upper=99, direction="increase"),  # type: ignore[arg-type]
+        Feature("age", "integer", lower=18, upper=99, direction="increase"),
         Feature("pay", lower=0, upper=5000, step=50, fixed_if="age >= 60"),
-        Feature("home", "categorical", categories=("free", "rent", "own", None), changes={"rent": ("own", None)}),  # type: ignore[arg-type]
-        Feature("owner", "binary", direction="decrease"),  # type: ignore[arg-type]
-        Feature("h_1", "binary", group="h"),  # type: ignore[arg-type]
-        Feature("h_2", "binary", group="h"),  # type: ignore[arg-type]
+        Feature("home", "categorical", categories=("free", "rent", "own", None), changes={"rent": ("own", None)}),
+        Feature("owner", "binary", direction="decrease"),
+        Feature("h_1", "binary", group="h"),
+        Feature("h_2", "binary", group="h"),
     ),
-    ("pay <= 100 * age",),  # type: ignore[arg-type]
+    ("pay <= 100 * age",),
     {"h": {"h_1": ()}},
     ("h",),
 )
@@ -398,18 +405,115 @@ def answer_for(schema: FeatureSchema, x0: list[float], **options: Any) -> Any:
     return Rocerf(simple(), 0, promise=Plain(simple()), schema=schema, **options).explain([x0])[0]
 
 
-def test_whole_numbers_that_came_with_decimals_are_sent_to_whole_ones() -> None:
-    schema = FeatureSchema(tuple(Feature(f"x{j}", "integer", lower=0, upper=5) for j in range(3)))  # type: ignore[arg-type]
-    recourse = answer_for(schema, [0.5, 1.0, 1.0])
-    assert recourse.answered
-    assert (recourse.point == np.rint(recourse.point)).all()
-
-
-def test_whole_numbers_with_steps_that_came_with_decimals_are_sent_to_whole_ones() -> None:
+@pytest.mark.parametrize("step", [None, 2])
+@pytest.mark.parametrize("cost", ["l2", "l1", "mad", "percentile"])
+def test_whole_numbers_that_came_with_decimals_stay_or_go_to_whole_ones(step: int | None, cost: str) -> None:
     """A number that the model fills in for a missing one need not be whole."""
-    schema = FeatureSchema(tuple(Feature(f"x{j}", "integer", lower=0, upper=5, step=2) for j in range(3)))  # type: ignore[arg-type]
-    recourse = answer_for(schema, [0.5, 1.0, 1.0])
-    assert not recourse.answered or (recourse.point == np.rint(recourse.point)).all()
+    schema = FeatureSchema(tuple(Feature(f"x{j}", "integer", lower=0, upper=5, step=step) for j in range(3)))
+    recourse = answer_for(schema, [0.5, 1.0, 1.0], cost=cost)
+    assert recourse.answered
+    assert ((recourse.point == np.rint(recourse.point)) | (recourse.point == recourse.person)).all()
+    assert broken_rules(schema, recourse.person.tolist(), recourse.point.tolist()) == []
+    for held in ("x1", "x2"):
+        schema = schema.edit(held, direction="fixed")
+    alone = answer_for(schema.edit("x0", upper=20), [2.5, 1.0, 1.0], cost=cost)
+    assert alone.answered
+    assert alone.point[0] == np.rint(alone.point[0]) > 2.5
+
+
+def test_who_stands_between_steps_need_not_change_there() -> None:
+    schema = FeatureSchema(
+        (Feature("x0", "integer", lower=0, upper=5, direction="increase"), Feature("x1"), Feature("x2"))
+    )
+    recourse = answer_for(schema, [1.4, 1.0, 1.0], cost="l1", max_changes=1)
+    assert recourse.answered
+    x0 = np.array([[1.4, 1.0, 1.0]])
+    narrow = FeasibleSet.around(x0, schema.edit("x0", upper=1.9, lower=0.5, direction="increase"))
+    assert not narrow.empty[0]  # no whole number is left, but the own value is
+    assert narrow.landed(x0 + 0.4)[0, 0] == 1.4
+    wide = FeasibleSet.around(np.repeat(x0, 4, axis=0), schema)
+    landed = wide.landed(np.array([[1.5, 1, 1], [1.71, 1, 1], [0.0, 1, 1], [2.6, 1, 1]], float))
+    assert landed[:, 0].tolist() == [1.4, 2.0, 1.4, 3.0]
+    assert wide.holds(landed).all()
+    assert not wide.holds(landed - [0.1, 0.0, 0.0]).any()
+
+
+# --- numbers that are missing and filled in ----------------------------------------------------------------
+
+
+def with_gaps(fill: Any) -> tuple[pd.DataFrame, Any, Any]:
+    """Rows of which some lack a whole number or an answer, a pipeline that fills them in, and its model."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "income": rng.normal(3000, 800, 200).round(2),
+            "children": pd.array(rng.integers(0, 5, 200), dtype="Int64"),
+            "phone": rng.integers(0, 2, 200).astype(float),
+        }
+    )
+    z = (frame["income"] - 3000) / 800 - 0.3 * frame["children"].astype(float) + 0.5 * frame["phone"]
+    frame.loc[::7, "children"] = pd.NA
+    frame.loc[::5, "phone"] = np.nan
+    y = (z + rng.normal(0, 0.7, 200) > 0).astype(int)
+    pipeline = make_pipeline(fill, StandardScaler(), LogisticRegression()).fit(frame, y)
+    return frame, pipeline, from_pipeline(pipeline, frame, y)
+
+
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+@pytest.mark.parametrize("rules", [{}, {"direction": "increase"}, {"step": 2}])
+def test_nobody_must_change_what_they_did_not_give(cost: str, rules: dict[str, Any]) -> None:
+    """The mean of whole numbers is none; everybody was told to change it from "not given" to a whole number."""
+    frame, pipeline, model = with_gaps(SimpleImputer())
+    schema = model.schema.edit("children", **rules)
+    assert [feature.kind for feature in schema] == ["continuous", "integer", "binary"]
+    assert all(model.frames.fills[name] % 1 for name in ("children", "phone"))
+    refused = frame[pipeline.predict(frame) == 0]
+    lacking = refused[refused[["children", "phone"]].isna().any(axis=1)]
+    explainer = Rocerf(model, 1, promise="first_order", cost=cost, schema=schema, max_changes=1)
+    recourses = explainer.explain(lacking)
+    assert recourses.answered.all()
+    points: Any = recourses.points
+    assert (points.isna() == lacking.isna()).all(axis=None)
+    assert points.dtypes.to_dict() == lacking.dtypes.to_dict()
+    assert (pipeline.predict(points) == 1).all()
+    assert {change.feature for recourse in recourses for change in recourse.changes} == {"income"}
+    cheaper = Rocerf(model, 1, promise="first_order", cost=cost, schema=schema).explain(lacking)
+    assert (cheaper.costs <= recourses.costs * (1 + 1e-6)).all()
+
+
+def test_what_was_not_given_may_be_given() -> None:
+    frame, pipeline, model = with_gaps(SimpleImputer())
+    schema = model.schema.edit("income", direction="fixed").edit("phone", direction="fixed")
+    lacking = frame[(pipeline.predict(frame) == 0) & frame["children"].isna()]
+    recourses = Rocerf(model, 0, promise=Plain(model), cost="l1", schema=schema).explain(lacking)
+    assert recourses.answered.any()
+    points: Any = recourses.points
+    assert points["children"][recourses.answered].isin([0, 1]).all()
+    assert (pipeline.predict(points[recourses.answered]) == 1).all()
+
+
+# --- small units -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cost", ["l1", "l2", "percentile"])
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1.0, 1e9])
+def test_relations_hold_in_every_unit(unit: float, cost: str) -> None:
+    """A tolerance of 1e-9 is small for euros, and everything for billions of them."""
+    X = np.array(simple().train.X) * unit
+    schema = FeatureSchema.free(["x0", "x1", "x2"]).relate(f"x0 <= {2.5 * unit!r}", f"x1 + x2 <= {6 * unit!r}")
+    x0 = np.array([[1.0, 1.0, 1.0]]) * unit
+    train = TrainingSet(X, simple().train.y)
+    allowed = FeasibleSet.around(x0, schema)
+    master = Master.over(x0, cost_named(cost, train, schema), allowed)
+    slopes = np.array([[[3.0, 1.0, 1.0]]]) / unit
+    found = master.cheapest(np.array([0]), slopes, np.array([[-11.0]]), 0.0)
+    assert found.found[0]
+    assert found.points[0, 0] <= 2.5 * unit * (1 + 2e-9)
+    assert broken_rules(schema, x0[0].tolist(), found.points[0].tolist()) == []
+    assert allowed.holds(found.points)[0]
+    beyond = np.array([[2.6, 1.0, 1.0]]) * unit
+    assert not allowed.holds(beyond)[0]
+    assert broken_rules(schema, x0[0].tolist(), beyond[0].tolist())
 
 
 def test_steps_count_from_the_persons_own_value() -> None:

@@ -32,6 +32,23 @@ def test_without_a_schema_each_further_answer_leaves_something_alone(cost: str) 
             assert all(not earlier <= own for earlier in sets[:later])
 
 
+def test_an_alternative_is_no_near_copy() -> None:
+    """By squares, sparing the smallest of many changes costs next to nothing; that is no other way to be accepted."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 6))
+    y = (X @ [1.0, 0.9, 0.3, 0.2, 0.1, 0.05] + 0.5 * rng.normal(size=300) > 0).astype(int)
+    model = LogisticModel.fit(TrainingSet(X, y))
+    people = X[model.predict(X) == 0][:4]
+    first, *others = Rocerf(model, 2, promise="first_order").alternatives(people, 3)
+    for person in range(4):
+        squares = ((first.matrix[person] - people[person]) / X.std(axis=0)) ** 2
+        assert set(np.argsort(squares)[-2:]) == {0, 1}
+        moved = squares / squares.sum() > 0.5 / 2
+        for other in others:
+            kept = other.matrix[person] == people[person]
+            assert (kept & moved).any()
+
+
 def test_nobody_has_more_alternatives_than_there_are() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 1))

@@ -369,7 +369,7 @@ def test_a_solver_that_stops_early_says_how_much_cheaper_it_might_be(
 ) -> None:
     rng = np.random.default_rng(3)
     train = TrainingSet(rng.integers(0, 9, size=(60, 8)).astype(float), np.arange(60) % 2)
-    schema = FeatureSchema(tuple(Feature(f"x{j}", "integer", lower=0, upper=60) for j in range(8)))  # type: ignore[arg-type]
+    schema = FeatureSchema(tuple(Feature(f"x{j}", "integer", lower=0, upper=60) for j in range(8)))
     x0 = np.zeros((1, 8))
     problem = MixedProblem(0, x0, cost_named(cost, train, schema), FeasibleSet.around(x0, schema), REACH)
     cuts = rng.uniform(1.0, 2.0, size=(6, 8)), -rng.uniform(20.0, 40.0, size=6)
@@ -387,7 +387,7 @@ def test_one_step_inside_the_box_is_no_contradiction_for_a_curved_price() -> Non
     """A column with a single value left used to make the program of percentiles infeasible."""
     rng = np.random.default_rng(0)
     train = TrainingSet(rng.uniform(0, 4, size=(40, 2)), np.arange(40) % 2)
-    schema = FeatureSchema((Feature("x0", "integer", lower=1.5, upper=2.5), Feature("x1", lower=0, upper=4)))  # type: ignore[arg-type]
+    schema = FeatureSchema((Feature("x0", "integer", lower=1.5, upper=2.5), Feature("x1", lower=0, upper=4)))
     x0 = np.array([[2.0, 1.0]])
     master = Master.over(x0, cost_named("percentile", train, schema), FeasibleSet.around(x0, schema))
     found = master.cheapest(np.array([0]), np.array([[[0.0, 1.0]]]), np.array([[-3.0]]), 0.0)
@@ -397,8 +397,8 @@ def test_one_step_inside_the_box_is_no_contradiction_for_a_curved_price() -> Non
 def test_a_limit_on_changes_of_numbers_without_bounds_is_solved_to_the_optimum() -> None:
     """With bounds of 10,000 standard deviations HiGHS 1.15 gave 2.79 here, and called it optimal."""
     schema = FeatureSchema(
-        (Feature("a"), Feature("b"), Feature("c", "binary")),  # type: ignore[arg-type]
-        ("c <= 21.532423323528437 * a",),  # type: ignore[arg-type]
+        (Feature("a"), Feature("b"), Feature("c", "binary")),
+        ("c <= 21.532423323528437 * a",),
     )
     x0 = np.array([[0.01112090792548513, 0.04226459635178745, 1.0]])
     scale = np.array([0.01460958193583202, 0.03049101120316238, 0.4582575694955839])
@@ -411,7 +411,7 @@ def test_a_limit_on_changes_of_numbers_without_bounds_is_solved_to_the_optimum()
 
 def test_answers_far_away_are_found_too() -> None:
     """The search begins near the person and goes farther where nothing is found, or something might be cheaper."""
-    schema = FeatureSchema((Feature("a", "integer"), Feature("b")))  # type: ignore[arg-type]
+    schema = FeatureSchema((Feature("a", "integer"), Feature("b")))
     x0 = np.zeros((1, 2))
     for norm, expected in ((Norm.L1, 5000.0), (Norm.L2, 5000.0 / np.sqrt(1.04))):
         cost = NormCost(norm, np.ones(2))
@@ -425,7 +425,7 @@ def test_answers_far_away_are_found_too() -> None:
 
 def test_people_outside_the_bounds_are_sent_inside_and_that_is_a_change() -> None:
     schema = FeatureSchema(
-        (Feature("a", lower=0, upper=1), Feature("b", "integer", lower=0, upper=5), Feature("c", lower=0, upper=9))  # type: ignore[arg-type]
+        (Feature("a", lower=0, upper=1), Feature("b", "integer", lower=0, upper=5), Feature("c", lower=0, upper=9))
     )
     x0 = np.array([[3.0, 7.0, 0.0]])
     for most, possible in ((3, True), (2, False)):

@@ -2,7 +2,8 @@
 
 A baseline that is a promise goes through :class:`rocerf.Rocerf` as it is. One with a search of its own (a gradient
 method, samples of a decoder) hands its points to :func:`answer`, which sorts people as Rocerf does and asks the model
-whether it accepts each point. A point it does not accept is no recourse, whatever the method says.
+whether it accepts each point. A point it does not accept is no recourse, whatever the method says; only with an
+:class:`Unconfirmed` explainer is it kept, for a method whose authors never ask the model.
 """
 
 from __future__ import annotations
@@ -31,6 +32,21 @@ PRESETS: tuple[Preset, ...] = ("corrected", "authors")
 
 #: A method: points (P, d) for the people of a problem, missing (NaN) where it found none.
 Find = Callable[[Master, Progress | None], Array]
+
+
+class Unconfirmed(Rocerf):
+    """An explainer that keeps points which the model refuses, as long as they obey the rules.
+
+    For methods whose own check is on something else than the model. What they keep must be said in the words of the
+    promise; the scores of the recourses show which points the model refuses.
+    """
+
+    def _confirm(self, solution: Solution, master: Master, *_: Any, **__: Any) -> None:
+        # What else it is given says how the model is asked.
+        found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
+        broken = found[~master.allowed.of(found).holds(solution.points[found])]
+        solution.forget(broken)
+        solution.outcomes[broken] = Outcome.GAVE_UP
 
 
 def checked_preset(preset: Any) -> Preset:
@@ -72,12 +88,17 @@ def valid(scores: Array) -> NDArray[np.bool_]:
 
 
 def _accepted(explainer: Rocerf, master: Master, points: Array) -> Solution:
-    """The points (Q, d) that obey the rules and that the model in force accepts, with their scores."""
+    """The points (Q, d) that obey the rules and that the model in force accepts, with their scores.
+
+    An :class:`Unconfirmed` explainer's are taken whether the model accepts them or not.
+    """
     solution = Solution.blank(*master.X0.shape)
     found = np.asarray(np.isfinite(points).all(axis=1))
     points = np.where(found[:, None], master.allowed.landed(points), points)
     solution.values[found] = Plain(explainer.model).read(points[found]).values
-    good = valid(solution.values) & master.allowed.holds(points)
+    good = found & master.allowed.holds(points)
+    if not isinstance(explainer, Unconfirmed):
+        good &= valid(solution.values)
     solution.points[good] = points[good]
     solution.forget(np.flatnonzero(~good))
     solution.outcomes[good] = Outcome.FOUND

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.baselines.answers import Preset, answer, checked_preset
-from rocerf.baselines.roar_descent import Descent, find_by_descent
+from rocerf.baselines.answers import Preset, Unconfirmed, answer, checked_preset
+from rocerf.baselines.roar_descent import Descent, find_accepted_by_stand_ins, find_by_descent
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
@@ -203,8 +203,11 @@ class Roar:
     preset : "corrected" or "authors"
         By default the cheapest point whose worst score over the box is at least 0. "authors" descends on ROAR's
         objective with the choices of the paper's code: Adam with steps of 1e-3 until the loss changes by less than
-        1e-4, one lambda for everybody chosen on the first 5 % of the people asked for (at least 5), networks through a
-        linear stand-in fitted around each person. Nothing then keeps the worst score above 0.
+        1e-4, one lambda for everybody chosen on the first 5 % of the people asked for (at least 5; for networks at most
+        20), networks through a linear stand-in fitted around each person to points drawn as the authors do. Nothing
+        then keeps the worst score above 0. On networks their code never asks the network about a point, nor does
+        this preset: the points are those that the *stand-in* accepts, and the network itself may refuse them
+        (``scores`` of the recourses below 0). They measure the published method and are nothing to give to a person.
     parameters : "local" or "all"
         Which parameters move if the model is not linear: the coefficients of a linear stand-in around each person
         (ROAR's own way with networks, and always that of "authors"), or all of its own, to first order.
@@ -254,7 +257,9 @@ columns); nothing is promised about deletions
         if self.preset == "corrected":
             local = parameters == "local" and not isinstance(model, LinearModel)
             promise = LocalBox(model, self.delta_max, seed=checked_seed(seed)) if local else self._box(model)
-        self._explainer = Rocerf(model, 0, promise=promise, cost=cost, schema=schema, solver=solver, seed=seed)
+        self._by_stand_in = self.preset == "authors" and not isinstance(model, LinearModel)
+        kind = Unconfirmed if self._by_stand_in else Rocerf
+        self._explainer = kind(model, 0, promise=promise, cost=cost, schema=schema, solver=solver, seed=seed)
 
     def _box(self, model: Refittable) -> ParameterBox:
         if isinstance(model, Refittable) and not isinstance(model, FirstOrderModel):
@@ -268,9 +273,10 @@ columns); nothing is promised about deletions
         """ROAR's recourse for each person of X, shape (P, d), in their order."""
         if self.preset == "authors":
             descent = Descent(self._explainer.model, self.delta_max, self._explainer.seed)
+            find = find_accepted_by_stand_ins if self._by_stand_in else find_by_descent
             return answer(
                 self._explainer,
-                lambda master, tell: find_by_descent(descent, master, self.lam, tell),
+                lambda master, tell: find(descent, master, self.lam, tell),
                 X,
                 method="roar",
                 solver="authors",
@@ -296,9 +302,14 @@ class _Authors(Plain):
 
     def __init__(self, model: Refittable, delta_max: float) -> None:
         super().__init__(model)
+        accepted = (
+            "accepted by the model as it is today"
+            if isinstance(model, LinearModel)
+            else "accepted by a linear stand-in fitted around the person, but not always by the model itself"
+        )
         self.wording = Wording(
             "plain",
-            "accepted by the model as it is today; chosen by weighing the worst loss over models whose parameters "
-            f"differ by at most {delta_max:g} each against the cost, which does not make all of those accept it; "
-            "nothing is promised about deletions",
+            f"{accepted}; chosen by weighing the worst loss over models whose parameters differ by at most "
+            f"{delta_max:g} each against the cost, which does not make all of those accept it; nothing is promised "
+            "about deletions",
         )

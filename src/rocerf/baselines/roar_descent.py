@@ -5,12 +5,21 @@ stand-in fitted around the person, :class:`rocerf.models.local_linear.LocalLinea
 
     J(z) = softplus(-f_box(z)) + lambda ||z - z0||,      f_box(z) = w'z + b - delta_max (||z||_1 + 1),
 
-from z0 until J changes by at most 1e-4 in a step. ``lambda`` is the last value at which all of the first 5 % of the
-people asked for (at least 5) are accepted by the linear model: 0, 0.1, 0.2, ... for linear models, 0.1, 0.2, 0.4, ...
-for stand-ins. So it depends on who is asked for together, and 0 is a possible outcome.
+from z0 until J changes by at most 1e-4 in a step. ``lambda`` is chosen on the first 5 % of the people asked for, so it
+depends on who is asked for together:
 
-Where the original code would go wrong we do not follow: it returns -0.1 where not even 0 will do, for networks the
-first value that fails instead of the last that works, and it has no limit on the number of steps.
+* for linear models at least 5 of them; of 0, 0.1, 0.2, ... the last value at which the model accepts all their ends.
+  0 is a possible outcome.
+* for stand-ins at least 5 and at most 20; of 0.1, 0.2, 0.4, ... the *first* value at which not all their ends are
+  accepted by their stand-ins, 0.1 where fewer people are asked for than are to be tried. So some ends are refused by
+  the very model that was descended on.
+
+The stand-ins are fitted as the authors do (``sampling="authors"``), and what counts is what the stand-in says of an
+end: the network is never asked, and may refuse it. The authors' code counts the cost of every end, also of those that
+the stand-in refuses; we keep the ends that it accepts, as for a linear model.
+
+Where the original code would go wrong we do not follow: it returns -0.1 where not even 0 will do, doubles for ever
+where the stand-ins accept people as they stand, and has no limit on the number of steps.
 """
 
 from __future__ import annotations
@@ -35,8 +44,8 @@ STEP_SIZE = 1e-3
 TOLERANCE = 1e-4
 #: Most steps of a person; the original names this number and does not use it.
 STEPS = 50_000
-#: Share of the people, and the least number of them, on whom lambda is chosen.
-SHARE, LEAST = 0.05, 5
+#: Share of the people, and the least number of them, on whom lambda is chosen; the most of them for stand-ins.
+SHARE, LEAST, MOST = 0.05, 5, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,49 +79,91 @@ class Descent:
             return Linear(np.broadcast_to(w, X0.shape), np.broadcast_to(b, len(X0)))
         found = Linear(np.full(X0.shape, np.nan), np.full(len(X0), np.nan))
         for person, x0 in enumerate(X0):
-            local = LocalLinearModel.around(self.model, x0, seed=self.seed)
+            local = LocalLinearModel.around(self.model, x0, seed=self.seed, sampling="authors")
             if local is not None:
                 found.w[person], found.b[person] = space.linear(*local.halfspaces(local.theta))
             if progress is not None:
                 progress(person, len(X0))
         return found
 
-    def weights(self) -> Iterator[float]:
-        """Values of lambda to try, in order."""
+    def weights(self, models: Linear) -> Iterator[float]:
+        """Values of lambda to try on the ends of these models, in order."""
         if isinstance(self.model, LinearModel):
             return (0.1 * step for step in itertools.count())
-        return (0.1 * 2.0**step for step in itertools.count())
+        # The slope of the worst loss is never longer: beyond it the best is to stay, and a larger weight says no more.
+        steepest = np.sqrt((models.w**2).sum(axis=1)).max() + self.delta_max * np.sqrt(models.w.shape[1])
+        doublings = int(np.ceil(np.log2(max(10.0 * steepest, 1.0))))
+        return (0.1 * 2.0**step for step in range(doublings + 1))
+
+    def tried(self, people: int) -> int:
+        """On how many of so many people lambda is chosen; for stand-ins it may be more than there are."""
+        share = max(LEAST, int(SHARE * people))
+        return min(people, share) if isinstance(self.model, LinearModel) else min(MOST, share)
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Where the descent of each person ends (P, d), missing without a stand-in, and on which model it went."""
+
+    points: Array
+    models: Linear
+    space: Standard
+
+    def accepted(self, points: Array) -> NDArray[np.bool_]:
+        """Whether each person's own linear model accepts their point of (P, d), as the authors ask: above 0."""
+        return np.asarray(self.models.score(self.space.inwards(points)) > 0)
 
 
 def find_by_descent(descent: Descent, master: Master, lam: float | None, progress: Progress | None = None) -> Array:
     """Where the authors' descent ends for each person (P, d), accepted or not; missing where there is no stand-in."""
+    return ends_of(descent, master, lam, progress).points
+
+
+def find_accepted_by_stand_ins(
+    descent: Descent, master: Master, lam: float | None, progress: Progress | None = None
+) -> Array:
+    """The ends (P, d), moved to allowed values, that the person's own linear model accepts; missing elsewhere."""
+    ends = ends_of(descent, master, lam, progress)
+    found = np.asarray(np.isfinite(ends.points).all(axis=1))
+    points = np.where(found[:, None], master.allowed.landed(ends.points), np.nan)
+    return np.where(ends.accepted(points)[:, None], points, np.nan)
+
+
+def ends_of(descent: Descent, master: Master, lam: float | None, progress: Progress | None = None) -> Ends:
+    """The authors' descent for each person, with the lambda given or their choice of it."""
     space = Standard.of(descent.model.train)
     problem = StandardProblem.of(master, space)
     models = descent.linear_models(master.X0, space, progress)
     points = np.full(master.X0.shape, np.nan)
     there = np.flatnonzero(np.isfinite(models.b))
     if len(there):
-        problem, models = problem.rows(there), models.rows(there)
-        chosen = choose_lambda(descent, models, problem) if lam is None else lam
-        z = descend(models, problem, descent.delta_max, chosen)
+        problem, own = problem.rows(there), models.rows(there)
+        chosen = choose_lambda(descent, own, problem) if lam is None else lam
+        z = descend(own, problem, descent.delta_max, chosen)
         points[there] = points_of(master.of(there), space, z)
     if progress is not None:
         progress(len(points), len(points))
-    return points
+    return Ends(points, models, space)
 
 
 def choose_lambda(descent: Descent, models: Linear, problem: StandardProblem) -> float:
-    """The last of the weights at which everybody among the first few people is accepted; the first one at least."""
-    few = np.arange(min(len(problem.z0), max(LEAST, int(SHARE * len(problem.z0)))))
+    """For linear models the last weight at which everybody among the first few people is accepted, the first at least.
+
+    For stand-ins the first weight at which not everybody is.
+    """
+    tried, people = descent.tried(len(problem.z0)), len(problem.z0)
+    if tried > people:
+        return next(descent.weights(models))
+    few = np.arange(tried)
     models, problem = models.rows(few), problem.rows(few)
-    last = next(descent.weights())
-    for lam in descent.weights():
+    before = lam = next(descent.weights(models))
+    for lam in descent.weights(models):
         z = descend(models, problem, descent.delta_max, lam)
         # Weights that outweigh every slope leave people where they are.
         if not (models.score(z) > 0).all():
             break
-        last = lam
-    return last
+        before = lam
+    return before if isinstance(descent.model, LinearModel) else lam
 
 
 def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: float) -> Array:

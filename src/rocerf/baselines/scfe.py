@@ -36,8 +36,9 @@ class Scfe:
     model : LogisticModel, NeuralModel or EstimatorModel
     preset : "corrected" or "authors"
         By default the nearest accepted point: exactly for linear models, to first-order conditions for smooth ones.
-        "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5),
-        for any smooth model; its points lie some 15 % (COMPAS) to 40 % (German) farther away.
+        "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5
+        by factors of 2, for networks 4), for any smooth model; its points lie some 15 % (COMPAS) to 40 % (German)
+        farther away.
     cost : "l2" or "l1"
         Norm of the change, each column in units of its training standard deviation.
     schema : FeatureSchema, optional
@@ -71,7 +72,7 @@ class Scfe:
     ) -> None:
         self.preset = checked_preset(preset)
         self._explainer = Rocerf(model, 0, promise=Plain(model), cost=cost, schema=schema, solver=solver, seed=seed)
-        self._options = WachterOptions(steps=positive_whole(max_steps, "max_steps"))
+        self._options = WachterOptions.about(model, positive_whole(max_steps, "max_steps"))
         if self.preset == "authors" and solver != "auto":
             raise OptionError(
                 f"Expected solver='auto' with preset='authors', which has its own search, got {solver!r}; drop one."

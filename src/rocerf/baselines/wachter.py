@@ -5,13 +5,14 @@ For a person z0 (standardised columns) and a weight ``lam`` it descends by Adam 
     J(z) = relu(-f(z))^2 + lam ||z - z0||,
 
 from where the last ``lam`` ended, until z changes by less than a share of 1e-5 of its length. A ``lam`` counts as valid
-if *any* iterate on the way was accepted. It begins at 2.5, is doubled while valid, halved while not, and bisected once
-a valid one was followed by an invalid one. The nearest accepted iterate of all is the counterfactual.
+if *any* iterate on the way was accepted. It begins at 2.5, is doubled while valid, halved while not (for networks the
+factor is 4), and bisected once a valid one was followed by an invalid one. The nearest accepted iterate of all is the
+counterfactual.
 
 The exact minimiser of J is refused for every ``lam`` > 0 (squared hinge, unsquared norm), so accepted iterates exist
 only because steps of 0.5 overshoot: Adam's first step is 0.5 in *every* column, whatever its slope. Hence points some
-way beyond the nearest accepted one, more so the more columns there are. Two slips of the original are left out: its
-bisection throws its finds away if the last ``lam`` tried was invalid, and its networks double by 4.
+way beyond the nearest accepted one, more so the more columns there are. A slip of the original is left out: its
+bisection throws its finds away if the last ``lam`` tried was invalid.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from numpy.typing import NDArray
 
 from rocerf.baselines.answers import valid
 from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of, scores_in
-from rocerf.models.model import Refittable, ValueAndSlope
+from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import Progress
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+#: By what the authors change the weight for networks.
+NETWORK_FACTOR = 4.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class WachterOptions:
     """Numbers of the search, the authors'.
 
     ``steps`` is how many a person may have taken before another weight is begun; one weight gets a tenth of them.
+
+    >>> WachterOptions.about(None).factor  # whatever is not linear
+    4.0
     """
 
     first_lambda: float = 2.5
@@ -43,6 +50,12 @@ class WachterOptions:
     step_size: float = 0.5
     tolerance: float = 1e-5
     steps: int = 100_000
+
+    @classmethod
+    def about(cls, model: object, steps: int | None = None) -> WachterOptions:
+        """The authors' numbers for this model: for networks they change the weight by a larger factor."""
+        factor = cls.factor if isinstance(model, LinearModel) else NETWORK_FACTOR
+        return cls(steps=cls.steps if steps is None else steps, factor=factor)
 
     @property
     def steps_per_lambda(self) -> int:
@@ -65,7 +78,7 @@ def search(
     True
     """
     space = Standard.of(model.train)
-    run = _Run(scores_in(space, model), StandardProblem.of(master, space), options or WachterOptions())
+    run = _Run(scores_in(space, model), StandardProblem.of(master, space), options or WachterOptions.about(model))
     while len(run.people):
         run.step()
         if progress is not None and run.closed:

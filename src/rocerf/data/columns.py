@@ -34,6 +34,23 @@ def is_frame(X: Any) -> bool:
     return any(c.__name__ == "DataFrame" and c.__module__.split(".")[0] == "pandas" for c in type(X).__mro__)
 
 
+def refuse_no_numbers(name: str, column: pd.Series[Any]) -> None:
+    """Refuse columns whose type would pass for numbers and is none: dates, durations, complex numbers.
+
+    A date, say, would be read as its nanoseconds since 1970.
+    """
+    import pandas as pd
+
+    dtype = column.dtype
+    # An Arrow type says by its kind ("M", "m") what pandas' own say by their class.
+    kind = getattr(dtype, "kind", "O")
+    if kind in "mMc" or isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype):
+        raise ColumnError(
+            f"Expected numbers or texts in {name!r}, got {dtype}; make it numbers (a duration in days, an age in "
+            "years, a real part), or leave the column out."
+        )
+
+
 def numeric_matrix(
     X: ArrayLike | pd.DataFrame, *, what: str, allow_missing: bool = False
 ) -> tuple[NDArray[np.float64], tuple[str, ...] | None, NDArray[Any] | None]:

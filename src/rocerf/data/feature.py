@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -79,8 +79,33 @@ class Feature:
     fixed_if: str | None = None
     weight: float = 1.0
 
+    if TYPE_CHECKING:
+        # The constructor takes more than the fields hold afterwards: texts for the enums, lists for the tuples.
+        def __init__(
+            self,
+            name: str,
+            kind: Kind | Literal["continuous", "integer", "binary", "categorical"] = Kind.CONTINUOUS,
+            label: str = "",
+            unit: str = "",
+            lower: float = -np.inf,
+            upper: float = np.inf,
+            direction: Direction | Literal["any", "increase", "decrease", "fixed"] = Direction.ANY,
+            group: str | None = None,
+            step: float | None = None,
+            categories: Iterable[Any] = (),
+            changes: Mapping[Any, Any] | None = None,
+            fixed_if: str | None = None,
+            weight: float = 1.0,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", str(self.name))
+        for words in ("label", "unit"):
+            if not isinstance(getattr(self, words), str):
+                raise SchemaError(
+                    f"Expected a text as {words} of {self.name!r}, got {getattr(self, words)!r}; leave it out where "
+                    "there is none."
+                )
         # Plain text is welcome for the enums; rules compare members, so it must not stay text.
         for enum, field in ((Kind, "kind"), (Direction, "direction")):
             try:
@@ -177,6 +202,10 @@ class Feature:
         if self.kind is not Kind.CATEGORICAL:
             return (self.name,)
         return tuple(f"{self.name}={'missing' if value is None else value}" for value in self.categories)
+
+
+#: Fields that only numbers have, with what says nothing.
+NUMBERS_ALONE = {"lower": -np.inf, "upper": np.inf, "step": None}
 
 
 def _plain(value: Any, name: str) -> Any:

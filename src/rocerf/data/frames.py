@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_frame, people_matrix
+from rocerf.data.columns import is_frame, people_matrix, refuse_no_numbers
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import ColumnError
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
+
+#: Characters of a cell in a message.
+LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,31 +85,25 @@ class Frames:
             for row, said in wrong.items():
                 problems[row] = problems[row] or said
             place += width
-        for row, said in enumerate(self.schema.problems(matrix)):
+        for row, said in enumerate(self.schema.problems(matrix, self.missing(frame))):
             problems[row] = problems[row] or said
         return matrix, np.asarray(frame.index), problems
 
     def _encoded(self, feature: Feature, column: pd.Series[Any]) -> tuple[Array, dict[int, str]]:
-        import pandas as pd
-
         if feature.kind is not Kind.CATEGORICAL:
-            try:
-                numbers = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-            except (TypeError, ValueError):
-                numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-            numbers = np.where(
-                np.isnan(numbers) & column.isna().to_numpy(), self.fills.get(feature.name, np.nan), numbers
-            )
+            refuse_no_numbers(feature.name, column)
+            numbers = np.where(column.isna().to_numpy(), self.fills.get(feature.name, np.nan), _numbers(column))
             bad = np.flatnonzero(~np.isfinite(numbers))
+            numbers[bad] = np.nan
             return numbers[:, None], {
-                int(row): f"{feature.display!r} is {column.iloc[row]!r}, expected a number" for row in bad
+                int(row): f"{feature.display!r} is {_shown(column.iloc[row])}, expected a number" for row in bad
             }
         places = {value: place for place, value in enumerate(feature.categories)}
-        codes = np.array([places.get(_key(value), -1) for value in column], dtype=np.intp)
+        codes = np.array([_place(value, places) for value in column], dtype=np.intp)
         encoded = np.where(codes[:, None] >= 0, codes[:, None] == np.arange(len(places)), np.nan)
         known = ", ".join("missing" if value is None else str(value) for value in feature.categories[:8])
         return encoded, {
-            int(row): f"{feature.display!r} is {column.iloc[row]!r}, expected one of {known}"
+            int(row): f"{feature.display!r} is {_shown(column.iloc[row])}, expected one of {known}"
             for row in np.flatnonzero(codes < 0)
         }
 
@@ -112,6 +111,7 @@ class Frames:
         """The features that each row of the frame has no value of."""
         frame = named(self.schema, frame)
         gone = {feature.name: frame[feature.name].isna().to_numpy() for feature in self.schema}
+        gone = {name: rows for name, rows in gone.items() if rows.any()}
         return tuple(tuple(name for name, rows in gone.items() if rows[row]) for row in range(len(frame)))
 
     def decode(
@@ -126,7 +126,8 @@ class Frames:
 
         ``people`` (P, d) are the encoded rows that the points started from and ``missing`` the features they came
         without: what was missing and has not changed is missing again. Whole numbers are given as such where the
-        schema says that they are.
+        schema says that they are. A type that cannot hold the values gives way to one that can: a recommended number
+        is never rounded to one of 32 bits.
         """
         import pandas as pd
 
@@ -136,47 +137,43 @@ class Frames:
         for feature in self.schema:
             part = slice(place, place + len(feature.columns))
             place = part.stop
-            column = self._decoded(feature, matrix[:, part], given)
+            known = given
             if people is not None and missing is not None and feature.kind is not Kind.CATEGORICAL:
                 gone = np.array([feature.name in names for names in missing], bool)
-                gone &= (matrix[:, part] == people[:, part]).all(axis=1)
-                column = column.mask(gone) if gone.any() else column
-            columns[feature.name] = column
+                known = given & ~(gone & (matrix[:, part] == people[:, part]).all(axis=1))
+            columns[feature.name] = self._decoded(feature, matrix[:, part], known)
         frame = pd.DataFrame(columns)
         frame.index = pd.RangeIndex(len(matrix)) if index is None else pd.Index(index)
         return frame
 
     def _decoded(self, feature: Feature, values: Array, given: NDArray[np.bool_]) -> pd.Series[Any]:
-        import pandas as pd
-
         dtype = self.dtypes.get(feature.name, "float64")
         if feature.kind is Kind.CATEGORICAL:
-            names = np.empty(len(values), dtype=object)
-            places = np.where(given[:, None], values, 0.0).argmax(axis=1)
-            names[:] = [feature.categories[place] if ok else None for place, ok in zip(places, given, strict=True)]
-            if dtype == "category":
-                categories = [category for category in feature.categories if category is not None]
-                return pd.Series(pd.Categorical(names, categories=categories, ordered=feature.name in self.ordered))
-            missing = pd.isna(names)
-            if feature.name not in self.nones:
-                names[missing] = np.nan
-            plain = dtype == "bool" or (missing.any() and dtype.startswith(("int", "uint")))  # cannot say missing
-            return pd.Series(names, dtype=object if plain else dtype)
+            return self._categories(feature, values, given, dtype)
         numbers = values[:, 0]
         whole = feature.kind in (Kind.INTEGER, Kind.BINARY)
         # A number that the model fills in for a missing one need not be whole.
         whole = whole and bool(np.isclose(numbers[given], np.rint(numbers[given]), rtol=0.0, atol=1e-6).all())
-        if whole and dtype.lower().startswith(("int", "uint")):
-            rounded = np.where(given, np.rint(numbers), 0).astype(np.int64)
-            limits = np.iinfo(dtype.lower())
-            if len(rounded) and not limits.min <= rounded.min() <= rounded.max() <= limits.max:
-                dtype = "Int64" if dtype[0] in "IU" else "int64"
-            series = pd.Series(rounded, dtype=dtype)
-            return series if given.all() else series.astype(dtype.capitalize().replace("Uint", "UInt")).where(given)
-        if whole and dtype in ("bool", "boolean"):
-            flags = pd.Series(np.where(given, numbers, 0) == 1, dtype=dtype)
-            return flags if given.all() else flags.astype("boolean").where(given)
-        return pd.Series(np.where(given, numbers, np.nan), dtype="Float64" if dtype.startswith("Float") else None)
+        return _series(np.where(given, np.rint(numbers) if whole else numbers, np.nan), dtype)
+
+    def _categories(self, feature: Feature, values: Array, given: NDArray[np.bool_], dtype: str) -> pd.Series[Any]:
+        import pandas as pd
+
+        names = np.empty(len(values), dtype=object)
+        places = np.where(given[:, None], values, 0.0).argmax(axis=1)
+        names[:] = [feature.categories[place] if ok else None for place, ok in zip(places, given, strict=True)]
+        if dtype == "category":
+            categories = [category for category in feature.categories if category is not None]
+            return pd.Series(pd.Categorical(names, categories=categories, ordered=feature.name in self.ordered))
+        missing = pd.isna(names)
+        if feature.name not in self.nones:
+            names[missing] = np.nan
+        plain = pd.Series(names, dtype=object)
+        try:
+            series = pd.Series(names, dtype=_able_to_miss(dtype) if missing.any() else dtype)
+        except (TypeError, ValueError):  # categories that this type cannot hold
+            return plain
+        return series if series.dropna().tolist() == plain.dropna().tolist() else plain
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -208,13 +205,74 @@ def _has_none(column: pd.Series[Any]) -> bool:
     return any(value is None for value in column[column.isna().to_numpy()])
 
 
-def _key(value: Any) -> Any:
-    """A cell as a category: NumPy's values as Python's, every kind of missing as None."""
+def _numbers(column: pd.Series[Any]) -> Array:
+    """A column's cells as numbers, each by itself: NaN where a cell is none."""
     import pandas as pd
 
-    if value is None or (not isinstance(value, str) and pd.isna(value)):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array([_number(value) for value in column], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    """A cell as a number; texts that are one count, as in tables read from files."""
+    written = isinstance(value, str) and "_" not in value  # 1_000 is a number to Python only
+    if not (written or isinstance(value, Real | Decimal | np.bool_)):
+        return np.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return np.nan
+
+
+def _place(value: Any, places: Mapping[Any, int]) -> int:
+    """Where a cell stands among the categories, -1 where it does not: every kind of missing is None."""
+    import pandas as pd
+
+    if isinstance(value, str):  # most cells
+        return places.get(value, -1)
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        value = None
+    value = value.item() if isinstance(value, np.generic) else value
+    return places.get(value, -1) if isinstance(value, Hashable) and not isinstance(value, tuple) else -1
+
+
+def _shown(value: Any) -> str:
+    """A cell in a message: short, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of thousands of digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+
+
+def _series(numbers: Array, dtype: str) -> pd.Series[Any]:
+    """Numbers, NaN where missing, in this type, or else in the next that holds every one of them as it is."""
+    import pandas as pd
+
+    exact = pd.Series(numbers)
+    if not pd.api.types.is_numeric_dtype(dtype):  # texts, or a type that has no name
+        return exact
+    nullable = dtype[0] in "IUF"  # the user's choice: Int64, UInt8, Float32
+    wider = () if dtype.lower().startswith(("bool", "float")) else ("Int64",) if nullable else ("int64", "Int64")
+    for wanted in (dtype, _able_to_miss(dtype), *wider, "Float64" if nullable else "float64"):
+        try:
+            with np.errstate(invalid="ignore", over="ignore"):  # too large for the type: seen below
+                series = exact.astype(wanted)
+            same = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError, NotImplementedError):
+            continue
+        if np.array_equal(same, numbers, equal_nan=True):
+            return series
+    return exact
+
+
+def _able_to_miss(dtype: str) -> str:
+    """pandas' type for the same values that can also say "missing"."""
+    if dtype == "bool":
+        return "boolean"
+    whole = dtype.startswith(("int", "uint")) and "[" not in dtype  # Arrow's types can
+    return dtype.capitalize().replace("Uint", "UInt") if whole else dtype
 
 
 def named(schema: FeatureSchema, frame: Any) -> Any:

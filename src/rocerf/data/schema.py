@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.feature import Direction, Feature, Kind, checked_changes, refuse_unknown_fields
+from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked_changes, refuse_unknown_fields
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
 
@@ -75,8 +75,24 @@ class FeatureSchema:
     group_changes: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     open_groups: tuple[str, ...] = ()
 
+    if TYPE_CHECKING:
+        # The constructor takes more than the fields hold afterwards: lists for the tuples, relations in words.
+        def __init__(
+            self,
+            features: Iterable[Feature],
+            relations: Iterable[Relation | str] = (),
+            group_changes: Mapping[str, Mapping[Any, Any]] = ...,
+            open_groups: Iterable[str] = (),
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "features", tuple(_listed(self.features, "features")))
+        strange = [feature for feature in self.features if not isinstance(feature, Feature)]
+        if strange:
+            raise SchemaError(
+                f"Expected a list of Feature objects, got {strange[0]!r} in it; write Feature(name, ...)."
+            )
+        _refuse_other_than_mappings({"group_changes": self.group_changes})
         for names in (self.names, self.columns):
             if len(set(names)) != len(names):
                 repeated = next(name for name in names if names.count(name) > 1)
@@ -85,7 +101,7 @@ class FeatureSchema:
         for relation in self.relations:
             relation.row(self.columns)
         groups = {feature.group for feature in self.features if feature.group is not None}
-        object.__setattr__(self, "open_groups", tuple(self.open_groups))
+        object.__setattr__(self, "open_groups", tuple(_listed(self.open_groups, "open_groups")))
         unknown = [name for name in (*self.group_changes, *self.open_groups) if name not in groups]
         if unknown:
             raise SchemaError(
@@ -156,12 +172,14 @@ class FeatureSchema:
         >>> [(f.name, str(f.kind), str(f.direction)) for f in schema]
         [('age', 'integer', 'fixed'), ('home', 'categorical', 'any'), ('married', 'binary', 'any')]
         """
-        from rocerf.data.schema_guess import guessed_features
+        from rocerf.data.schema_guess import guessed_features, refuse_direction_without_order
 
+        _refuse_other_than_mappings(
+            {"bounds": bounds, "units": units, "labels": labels, "steps": steps, "groups": groups}, or_none=True
+        )
+        immutable, integer = _listed(immutable, "immutable"), _listed(integer, "integer")
+        increase_only, decrease_only = _listed(increase_only, "increase_only"), _listed(decrease_only, "decrease_only")
         schema = cls(tuple(guessed_features(frame, quantiles)))
-        for text in (immutable, integer, increase_only, decrease_only):
-            if isinstance(text, str):
-                raise SchemaError(f"Expected a list of columns, got the text {text!r}; write [{text!r}].")
         directed = [*immutable, *increase_only, *decrease_only]
         if len(set(directed)) != len(directed):
             repeated = next(name for name in directed if directed.count(name) > 1)
@@ -175,6 +193,7 @@ class FeatureSchema:
         ):
             for name in names:
                 schema = schema.edit(name, direction=direction)
+        refuse_direction_without_order(schema, frame, [*increase_only, *decrease_only])
         for name, pair in (bounds or {}).items():
             if not isinstance(pair, Sequence) or len(pair) != 2:
                 raise SchemaError(f"Expected (lower, upper) as bounds of {name!r}, got {pair!r}; pass two numbers.")
@@ -183,7 +202,7 @@ class FeatureSchema:
             for name, value in (values or {}).items():
                 schema = schema.edit(name, **{field_name: value})
         for group, names in (groups or {}).items():
-            for name in names:
+            for name in _listed(names, f"the columns of the group {group!r}"):
                 schema = schema.edit(name, kind=Kind.BINARY, group=group)
         columns = {f.name: np.asarray(frame)[:, place] for place, f in enumerate(schema)} if groups else {}
         return replace(schema, relations=tuple(_relations(relations)), open_groups=tuple(_open_groups(columns, groups)))
@@ -264,9 +283,19 @@ class FeatureSchema:
         return as_table(self)
 
     def edit(self, name: str, /, **changes: Any) -> FeatureSchema:
-        """The schema with some fields of one feature replaced."""
+        """The schema with some fields of one feature replaced.
+
+        Numbers that become categories lose their bounds and steps, which were often guessed:
+
+        >>> codes = FeatureSchema((Feature("job", "integer", lower=1, upper=2),))
+        >>> codes.edit("job", kind="categorical", categories=[1, 2])["job"].upper
+        inf
+        """
         refuse_unknown_fields(changes, name)
-        edited = replace(self[name], **changes)
+        before = self[name]
+        if before.kind is not Kind.CATEGORICAL and changes.get("kind") == Kind.CATEGORICAL:
+            changes = NUMBERS_ALONE | changes
+        edited = replace(before, **changes)
         return replace(self, features=tuple(edited if f.name == name else f for f in self.features))
 
     def relate(self, *relations: Relation | str) -> FeatureSchema:
@@ -299,12 +328,13 @@ class FeatureSchema:
 
         return findings(self, frame)
 
-    def box(self, X0: Array) -> tuple[Array, Array]:
+    def box(self, X0: Array, missing: Sequence[Sequence[str]] | None = None) -> tuple[Array, Array]:
         """The allowed box around each person, two arrays of shape (P, d) over the columns of schema space.
 
         Directions, allowed category changes and conditions are all said by the box. Lower may exceed upper where a
         person's own value and a rule contradict each other (above the bound, but may only rise): such a person has
-        no recourse.
+        no recourse. ``missing`` are the features each of them came without: a number filled in from outside the bounds
+        (-1, say) is held, as nobody is sent inside for what they did not give.
         """
         features = self.column_features
         categorical = [feature.kind is Kind.CATEGORICAL for feature in features]
@@ -325,6 +355,10 @@ class FeatureSchema:
             lower[:, columns] = np.where(held, X0[:, columns], lower[:, columns])
             upper[:, columns] = np.where(held, X0[:, columns], upper[:, columns])
         self._close_group_changes(X0, lower, upper)
+        if missing is not None:
+            gone = np.array([[f.name in names and not f.categories for f in features] for names in missing], bool)
+            held = gone.reshape(X0.shape) & ((lower > X0) | (upper < X0))
+            lower, upper = np.where(held, X0, lower), np.where(held, X0, upper)
         return lower, upper
 
     def _destinations(self, feature: Feature, own: Array) -> Array:
@@ -386,8 +420,11 @@ class FeatureSchema:
             own.append(feature.step is not None)
         return np.array(sizes), np.array(own)
 
-    def problems(self, X0: Array) -> list[str]:
-        """For each person (P, d) what makes their values no values of this schema, or "" """
+    def problems(self, X0: Array, missing: Sequence[Sequence[str]] | None = None) -> list[str]:
+        """For each person (P, d) what makes their values no values of this schema, or "".
+
+        ``missing`` are the features each of them came without: what a model fills in for an answer need not be one.
+        """
         said = [""] * len(X0)
         for attribute in self.attributes:
             values = X0[:, list(attribute.places)]
@@ -398,6 +435,8 @@ class FeatureSchema:
             if attribute.categories is not None:
                 total = values.sum(axis=1)
                 bad |= (total != 1) if attribute.complete else (total > 1)
+            elif missing is not None:
+                bad &= np.array([attribute.name not in names for names in missing], bool)
             for person in np.flatnonzero(bad & np.isfinite(values).all(axis=1)):
                 said[person] = said[person] or f"{attribute.label!r} is no one of its categories or not 0 or 1"
         return said
@@ -427,6 +466,7 @@ class FeatureSchema:
 
         text = str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, default_flow_style=None))
         if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text(text, "utf-8")
         return text
 
@@ -438,8 +478,23 @@ class FeatureSchema:
         return read_yaml(source)
 
 
+def _listed(given: Any, what: str) -> Sequence[Any]:
+    """What was given, if it is a list (or the like) and no single text."""
+    if isinstance(given, str):
+        raise SchemaError(f"Expected a list for {what}, got the text {given!r}; write [{given!r}].")
+    if not isinstance(given, Iterable):
+        raise SchemaError(f"Expected a list for {what}, got {given!r}; leave it out where there is nothing to say.")
+    return list(given)
+
+
+def _refuse_other_than_mappings(options: Mapping[str, Any], *, or_none: bool = False) -> None:
+    for what, given in options.items():
+        if not isinstance(given, Mapping) and not (or_none and given is None):
+            raise SchemaError(f"Expected {what} as a mapping by name, got {given!r}; write {{name: ...}}.")
+
+
 def _relations(given: Iterable[Relation | str]) -> Iterator[Relation]:
-    for relation in [given] if isinstance(given, str) else given:
+    for relation in [given] if isinstance(given, str) else _listed(given, "relations"):
         yield from [relation] if isinstance(relation, Relation) else Relation.parsed(relation)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rocerf.data.columns import default_columns, is_frame, is_number
+from rocerf.data.columns import default_columns, is_frame, is_number, refuse_no_numbers
 from rocerf.data.feature import Feature, Kind
 from rocerf.errors import ColumnError, DataError, SchemaError
 
@@ -45,6 +45,7 @@ def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Fea
 def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) -> Feature:
     import pandas as pd
 
+    refuse_no_numbers(name, column)
     dtype = column.dtype
     known = column.dropna()
     if isinstance(dtype, pd.CategoricalDtype):
@@ -53,25 +54,50 @@ def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) 
     if pd.api.types.is_bool_dtype(dtype) and not column.isna().any():
         return Feature(name, Kind.BINARY)
     if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
-        values = sorted({_plain(value) for value in known}, key=str)
+        values = _different(name, known)
         if not values or len(values) > MOST_CATEGORIES:
             raise SchemaError(
                 f"Expected at most {MOST_CATEGORIES} different texts in a categorical column, got {len(values)} in "
                 f"{name!r}; leave it out, group its values, or make it numbers."
             )
         return Feature(name, Kind.CATEGORICAL, categories=(*values, *_missing(column)))
-    if pd.api.types.is_complex_dtype(dtype):
-        raise DataError(f"Expected real numbers in {name!r}, got complex ones; split or drop the column.")
     numbers = known.to_numpy(dtype=np.float64)
     if not len(numbers) or not np.isfinite(numbers).all():
         raise DataError(f"Expected finite numbers in {name!r}, got none or infinite ones; fill or drop them first.")
-    if np.isin(numbers, (0.0, 1.0)).all() and not column.isna().any():
+    if np.isin(numbers, (0.0, 1.0)).all():
         return Feature(name, Kind.BINARY)
     whole = pd.api.types.is_integer_dtype(dtype)
     low, high = np.quantile(numbers, quantiles)
     if whole:
         low, high = np.floor(low), np.ceil(high)
     return Feature(name, Kind.INTEGER if whole else Kind.CONTINUOUS, lower=float(low), upper=float(high))
+
+
+def _different(name: str, known: pd.Series[Any]) -> list[Any]:
+    """The values of a column of texts, in alphabetical order."""
+    try:
+        return sorted({_plain(value) for value in known}, key=str)
+    except TypeError as error:
+        strange = next(value for value in known if not isinstance(value, Hashable))
+        raise SchemaError(
+            f"Expected texts or numbers in {name!r}, got {type(strange).__name__} ({strange!r:.60}); split it into "
+            "columns, or leave it out."
+        ) from error
+
+
+def refuse_direction_without_order(schema: FeatureSchema, frame: Any, names: Sequence[str]) -> None:
+    """Refuse "only upwards" for categories whose order nobody gave: the alphabet's is none."""
+    for name in names:
+        if schema[name].kind is not Kind.CATEGORICAL:
+            continue
+        column = frame.iloc[:, schema.names.index(name)]
+        if not getattr(column.dtype, "ordered", False):
+            raise SchemaError(
+                f"Expected an order of the categories of {name!r} for it to rise or fall along, got "
+                f"{', '.join(map(str, schema[name].categories[:5]))}, in which only the alphabet orders them; make the "
+                "column an ordered pandas category, or list them in order with schema.edit(name, categories=[...], "
+                "direction=...)."
+            )
 
 
 def _missing(column: pd.Series[Any]) -> tuple[None, ...]:
@@ -112,7 +138,7 @@ def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
             )
     rows, limits = schema.relation_rows
     for relation, row, limit in zip(schema.relations, rows, limits, strict=True):
-        broken = int((matrix @ row > limit + 1e-9 * (1 + abs(limit))).sum())
+        broken = int((matrix @ row > limit + 1e-9 * (abs(limit) + np.abs(matrix) @ np.abs(row))).sum())
         if broken:
             unusual.append(f"{broken} of {len(matrix)} rows break the relation {relation.words or row.tolist()}")
     return tuple(unusual)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocerf.data.columns import is_frame
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError, OptionError, RocerfError
 from rocerf.evaluation.experiment import costs_of
@@ -19,7 +21,7 @@ from rocerf.evaluation.settings import ALL_METHODS, METHODS
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.promises.simulated import Simulated
-from rocerf.recourse.result import Recourses
+from rocerf.recourse.result import Recourses, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +32,8 @@ Step = Callable[[str, int, int], None]
 #: Columns of the table, in order.
 COLUMNS = (
     *("method", "people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data"),
-    *("cost_over_plain", "validity", "validity_se", "worst_case_validity", "seconds_per_person", "parameters"),
-    "failure",
+    *("cost_over_plain", "validity", "validity_se", "validity_all", "worst_case_validity", "seconds_per_person"),
+    *("parameters", "unanswered", "failure"),
 )
 
 
@@ -39,8 +41,11 @@ COLUMNS = (
 class Comparison:
     """A row for each method (the keys are :data:`COLUMNS`), the validity trial by trial, and the answers.
 
-    ``people`` asked and were refused; ``accepted`` others are accepted as they are. A method that could not be run
-    has its reason under ``failure``.
+    ``people`` asked and were refused; ``accepted`` others are accepted as they are; ``incomplete`` names the rest, who
+    have missing or infinite values (index of a frame, else row numbers from 0). In the rows ``validity`` is about the
+    people whom a method answered, ``validity_all`` about all who were refused: no answer is no valid answer. Where
+    somebody was not answered ``unanswered`` says the commonest reason. A method that could not be run has its reason
+    under ``failure``.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -50,6 +55,7 @@ class Comparison:
     training_rows: int
     people: int
     accepted: int
+    incomplete: tuple[Any, ...]
     trials: int
     seed: int
 
@@ -84,11 +90,20 @@ def compare(
     linear = isinstance(model, LogisticModel)
     methods = _checked_methods(METHODS["corrected", "lr" if linear else "nn"] if methods is None else methods)
     matrix = model.matrix(people)
-    complete = matrix[np.isfinite(matrix).all(axis=1)]
-    refused = complete[model.predict(complete) == 0]
+    whole: NDArray[np.bool_] = np.asarray(np.isfinite(matrix).all(axis=1))
+    complete = matrix[whole]
+    names = cast("pd.DataFrame", people).index if is_frame(people) else range(len(matrix))
+    incomplete = tuple(name for name, known in zip(names, whole.tolist(), strict=True) if not known)
+    if len(matrix) and not len(complete):
+        raise DataError(
+            f"Expected people with a number in every column, got {len(matrix)} who all have missing or infinite "
+            "values; fill them in."
+        )
+    refused = complete[model.predict(complete) == 0] if len(complete) else complete
     if not len(refused):
         raise DataError(
-            f"Expected at least one person whom the model refuses, got none among {len(matrix)}; "
+            f"Expected at least one person whom the model refuses, got none among {len(complete)}"
+            f"{f' ({len(incomplete)} more have missing or infinite values)' if incomplete else ''}; "
             "give the people who ask for recourse."
         )
     options = MethodOptions(
@@ -104,12 +119,17 @@ def compare(
         share = rows_deleted / len(model.train)
         curves = validity_curves(model, points, [share], trials, seed + 1, progress=tell)
     for place, name in enumerate(points):
-        rows[name] |= {"validity": curves[name][0].mean, "validity_se": curves[name][0].standard_error}
+        validity = curves[name][0]
+        of_all = validity.mean * rows[name]["answered"] / len(refused)
+        rows[name] |= {"validity": validity.mean, "validity_se": validity.standard_error, "validity_all": of_all}
         if isinstance(model, LogisticModel):
             worst = worst_case_validity(model, points[name], rows_deleted, effort=effort, seed=seed + 1)
             rows[name]["worst_case_validity"] = worst
         if progress is not None:
             progress("worst deletions", place + 1, len(points))
+    for row in rows.values():
+        if row.get("answered") == 0:
+            row["validity_all"] = 0.0
     return Comparison(
         rows=tuple({name: row.get(name) for name in COLUMNS} for row in rows.values()),
         validity={name: curve[0] for name, curve in curves.items()},
@@ -118,6 +138,7 @@ def compare(
         training_rows=len(model.train),
         people=len(refused),
         accepted=len(complete) - len(refused),
+        incomplete=incomplete,
         trials=trials,
         seed=seed,
     )
@@ -151,7 +172,9 @@ class _Found:
             return {"method": method, "people": len(self.people), "failure": str(error)}
         seconds = (time.perf_counter() - start) / len(self.people)
         costs = costs_of(self.model, self.people, recourses.matrix, plain)
-        return {"method": method, **costs, "seconds_per_person": seconds, "parameters": self.words}
+        why = Counter(status.sentence for status in recourses.statuses if status is not Status.ANSWERED).most_common(1)
+        said = {"parameters": self.words, "unanswered": why[0][0] if why else None}
+        return {"method": method, **costs, "seconds_per_person": seconds, **said}
 
 
 def _checked_methods(methods: Sequence[str]) -> list[str]:

@@ -286,13 +286,17 @@ class Experiment:
         result = costs_of(model, people, points, plain)
         seconds = sum(float(folder.result(name)["seconds"]) for name in inputs["points"])
         result["seconds_per_person"] = seconds / len(people) if len(people) else None
-        result["validity"] = [[] for _ in inputs["alphas"]]
-        for name, place in inputs["retrained"]:
+        # Over the answered and over everybody who was denied: whoever got no answer has no valid one.
+        result |= {name: [[] for _ in inputs["alphas"]] for name in ("validity", "validity_all")}
+        for name, place in inputs["retrained"] if len(people) else []:
             arrays = folder.arrays(name)
             retrained = model.restored([arrays[key] for key in sorted(arrays)])
             if answered.any():
-                shares = (retrained.scores(points[answered]) >= 0).mean(axis=1)
-                result["validity"][place] += shares.tolist()
+                valid = (retrained.scores(points[answered]) >= 0).sum(axis=1)
+            else:
+                valid = np.zeros(len(arrays[min(arrays)]))
+            result["validity"][place] += (valid / answered.sum() if answered.any() else valid * np.nan).tolist()
+            result["validity_all"][place] += (valid / len(people)).tolist()
         return result, {}
 
     def _worst(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:

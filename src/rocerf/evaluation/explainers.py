@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rocerf import baselines
+from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.evaluation.settings import ALL_METHODS
+from rocerf.models.local_linear import Sampling
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
+from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourses
@@ -52,7 +55,7 @@ def explainer_named(method: str, model: Refittable, options: MethodOptions) -> E
     """
     linear = isinstance(model, LogisticModel)
     promised: dict[str, Callable[[], Explainer]] = {
-        "rocerf": lambda: _promising(model, "first_order" if linear else "local_linear", options),
+        "rocerf": lambda: _promising(model, "first_order", options) if linear else _by_stand_in(model, options),
         "first_order": lambda: _promising(model, "first_order", options),
         "retrained": lambda: _promising(model, "retrained", options),
         "simulated": lambda: Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed),
@@ -72,10 +75,20 @@ def _promising(model: Refittable, promise: str, options: MethodOptions) -> Rocer
     return Rocerf(model, options.k, promise=promise, effort=options.effort, seed=options.seed)
 
 
+def _by_stand_in(model: Refittable, options: MethodOptions) -> Rocerf:
+    """The paper's method for networks; with the preset ``authors``, its stand-in is fitted to their points."""
+    sampling: Sampling = "authors" if options.preset == "authors" else "widened"
+    k = number_of_deletions(options.k, len(model.train))
+    promise = LocalLinear(model, k, sampling=sampling, seed=options.seed)
+    return Rocerf(model, k, promise=promise, effort=options.effort, seed=options.seed)
+
+
 def words_of(explainer: Explainer, recourses: Recourses) -> str:
     """Hyper-parameters in one line: preset and numbers of a baseline, promise and margin of ours."""
     settings = recourses.settings
     named = [(name, getattr(explainer, name, None)) for name in ("preset", "delta_max", "lam")]
     said = [f"{name}={value}" for name, value in named if value is not None]
     promised = [f"promise={settings.promise}", f"delta={settings.delta:g}"]
+    sampling = getattr(getattr(explainer, "promise", None), "sampling", None)
+    promised += [] if sampling is None else [f"sampling={sampling}"]
     return "; ".join([*(said or promised), f"solver={settings.solver}", f"seed={settings.seed}"])

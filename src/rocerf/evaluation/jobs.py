@@ -1,8 +1,10 @@
 """Work cut into jobs that are done once: each a pure function of its inputs, kept in a file of its own.
 
-A job's hash covers its inputs, the hashes of the jobs it needs and the version of rocerf, so a file is taken over
-exactly when it would come out the same. Files are written beside and renamed: an interrupted run leaves finished jobs
-and nothing else. A job that fails is recorded with its reason; the others go on, and the next run tries it again.
+A job's hash covers its kind and inputs, the hashes of the jobs it needs, the version of rocerf and :data:`FORMAT`; a
+file with the same hash is taken over. Code that was changed without changing either number is not noticed: remove the
+folder then. Files are written beside and renamed: an interrupted run leaves finished jobs and nothing else. A record
+lists the sizes of the files that belong to it; if one is lost or cut short and a job still to be done needs it, it is
+made again. A job that fails is recorded with its reason; the others go on, and the next run tries it again.
 """
 
 from __future__ import annotations
@@ -10,13 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError, RocerfError
+from rocerf.evaluation.workers import WorkerPool, interruptible
 from rocerf.version import __version__
 
 #: Changes when what a job of the same inputs computes changes.
-FORMAT = "rocerf-job/1"
+FORMAT = "rocerf-job/2"
 
 #: A job whose worker died is tried so often: another job may have been the one that took the memory.
 ATTEMPTS = 2
@@ -121,12 +120,20 @@ class JobFolder:
             return {key: file[key] for key in file.files}
 
     def is_done(self, name: str, digest: str) -> bool:
-        """Whether the job was finished with this hash."""
+        """Whether the job was finished with this hash: its result is in the record."""
         record = self.record(name)
-        return record is not None and record.get("hash") == digest and record.get("status") == "done"
+        finished = record is not None and record.get("hash") == digest and record.get("status") == "done"
+        return finished and isinstance(record.get("result"), dict)  # type: ignore[union-attr]
+
+    def is_whole(self, name: str) -> bool:
+        """Whether the arrays and further files of a finished job are there, as long as they were written."""
+        files = (self.record(name) or {}).get("files")
+        if not isinstance(files, dict):
+            return False
+        return all((path := self.path / file).is_file() and path.stat().st_size == size for file, size in files.items())
 
     def replace_text(self, path: Path, text: str) -> None:
-        """The same for a text."""
+        """Put a text in place at once."""
         self.replace(path, lambda beside: _write_text(beside, text))
 
     def replace(self, path: Path, write: Callable[[Path], None]) -> None:
@@ -147,7 +154,12 @@ class JobFolder:
                     np.savez(file, **arrays)  # type: ignore[arg-type]
 
             self.replace(self.arrays_path(job.name), write)
-        self._write_record(job, {"hash": digest, "status": "done", "seconds": seconds, "result": _plain(result)})
+        else:
+            self.arrays_path(job.name).unlink(missing_ok=True)  # those of other inputs
+        written = [path for path in (self.arrays_path(job.name), self.side_path(job.name)) if path.is_file()]
+        files = {path.name: path.stat().st_size for path in written}
+        done = {"hash": digest, "status": "done", "seconds": seconds, "files": files, "result": _plain(result)}
+        self._write_record(job, done)
 
     def keep_failure(self, job: Job, digest: str, reason: str) -> None:
         """Write down why a job has no result."""
@@ -216,19 +228,22 @@ class _Run:
     """The state of one run: what waits, what is done, what failed."""
 
     def __init__(
-        self, plan: Plan, folder: JobFolder, workers: int, progress: Callable[[Standing], None] | None
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        workers: int,
+        progress: Callable[[Standing], None] | None,
+        outcome: Outcome,
     ) -> None:
-        self.plan, self.folder, self.progress = plan, folder, progress
-        self.outcome = Outcome()
-        self.waiting: list[str] = []
+        self.plan, self.folder, self.progress, self.outcome = plan, folder, progress, outcome
         self.clock = _Clock(plan, folder, workers)
+        waiting = _to_do(plan, folder)
+        self.waiting = [name for name in plan.jobs if name in waiting]
         for name, job in plan.jobs.items():
-            if folder.is_done(name, plan.hashes[name]):
-                self.outcome.kept.append(name)
-                record = folder.record(name)
-                self.clock.note(job, float(record["seconds"]) if record else 0.0)
-            else:
-                self.waiting.append(name)
+            if name not in waiting:
+                outcome.kept.append(name)
+                seconds = (folder.record(name) or {}).get("seconds")
+                self.clock.note(job, float(seconds) if isinstance(seconds, int | float) else 0.0)
 
     def ready(self, running: Sequence[str] = ()) -> list[str]:
         """Waiting jobs whose needs are there; those that can never run are failed on the way."""
@@ -261,6 +276,21 @@ class _Run:
             self.progress(Standing(done, total, failed, last, self.clock.left(self.waiting)))
 
 
+def _to_do(plan: Plan, folder: JobFolder) -> set[str]:
+    """Jobs without a result, and finished ones whose files are lost while a job to be done needs them.
+
+    Files that nobody needs any more may be missing: retrained networks are large, what was measured with them is not.
+    """
+    waiting: set[str] = set()
+    needed: set[str] = set()
+    for job in reversed(plan.jobs.values()):
+        whole = job.name not in needed or folder.is_whole(job.name)
+        if not (whole and folder.is_done(job.name, plan.hashes[job.name])):
+            waiting.add(job.name)
+            needed.update(job.needs)
+    return waiting
+
+
 def run_jobs(
     plan: Plan,
     folder: JobFolder,
@@ -268,13 +298,15 @@ def run_jobs(
     *,
     workers: int = 1,
     progress: Callable[[Standing], None] | None = None,
+    outcome: Outcome | None = None,
 ) -> Outcome:
     """Do what is not yet done; with several workers in processes of their own, with one here.
 
-    KeyboardInterrupt passes through after the workers were stopped; finished jobs stay.
+    KeyboardInterrupt passes through after the workers were stopped; finished jobs stay. ``outcome`` is filled as jobs
+    end, for those who want to know how far an interrupted run came.
     """
     folder.path.mkdir(parents=True, exist_ok=True)
-    run = _Run(plan, folder, workers, progress)
+    run = _Run(plan, folder, workers, progress, Outcome() if outcome is None else outcome)
     if workers > 1 and len(run.waiting) > 1:
         _run_in_processes(run, compute, workers)
     else:
@@ -307,54 +339,37 @@ def _settle(run: _Run, name: str, ended: tuple[float, str]) -> None:
 
 
 def _run_in_processes(run: _Run, compute: Compute, workers: int) -> None:
+    """As many jobs at a time as there are workers; fewer of them after a process died, perhaps for want of memory."""
     lost: dict[str, int] = {}
-    while run.ready():
-        broken = _run_one_pool(run, compute, workers)
-        for name in broken:
-            lost[name] = lost.get(name, 0) + 1
-            if lost[name] >= ATTEMPTS:
-                run.fail(name, "the process that worked on it ended abruptly, perhaps for want of memory")
-        workers = max(1, workers // 2) if broken else workers
-
-
-def _run_one_pool(run: _Run, compute: Compute, workers: int) -> list[str]:
-    """Run until nothing is ready, or until a process died; the jobs that were running then."""
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_quiet_worker)
-    running: dict[Future[tuple[float, str]], str] = {}
-    try:
+    with interruptible() as check, WorkerPool(_attempt, workers) as pool:
         while True:
-            for name in run.ready(list(running.values()))[: workers - len(running)]:
+            for name in run.ready(pool.running)[: max(0, pool.free)]:
                 job, digest = run.plan.jobs[name], run.plan.hashes[name]
-                running[pool.submit(perform, run.folder, compute, job, digest)] = name
-            if not running:
-                pool.shutdown()
-                return []
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                _settle(run, running[future], future.result())
-                del running[future]
-    except BrokenProcessPool:
-        pool.shutdown(wait=False, cancel_futures=True)
-        return list(running.values())
-    except BaseException:
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+                pool.submit(name, (run.folder, compute, job, digest))
+            if not pool.running:
+                return
+            for name, ended, died in pool.ended():
+                if isinstance(ended, Exception):
+                    raise ended
+                if not died:
+                    _settle(run, name, ended)
+                    continue
+                lost[name] = lost.get(name, 0) + 1
+                pool.size = max(1, pool.size // 2)
+                if lost[name] >= ATTEMPTS:
+                    run.fail(name, "the process that worked on it ended abruptly, perhaps for want of memory")
+            check()
 
 
-def _quiet_worker() -> None:
-    """One thread a process: the processes are the parallelism. Ctrl-C is for the parent, which stops us."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OMP_NUM_THREADS"] = "1"
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
+def _attempt(folder: JobFolder, compute: Compute, job: Job, digest: str) -> tuple[float, str] | Exception:
+    """Do one job in a worker; what is raised there (only for debugging) is raised by the parent."""
     try:
-        import torch
-    except ImportError:
-        return
-    torch.set_num_threads(1)
+        return perform(folder, compute, job, digest)
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        return error
 
 
 def _plain(value: Any) -> Any:

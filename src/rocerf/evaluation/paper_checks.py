@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.k import number_of_deletions
 from rocerf.evaluation.jobs import JobFolder
 from rocerf.evaluation.settings import DATASETS, LONGER
 from rocerf.evaluation.tidy import write_csv
@@ -38,6 +39,8 @@ AROUND = (-0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4)
 EPOCHS = (100, LONGER)
 #: Half the side of ROAR's box of parameters.
 BOX = 0.1
+#: What the authors' code adds to the diagonal of the Hessian, and the share of rows that the paper deletes.
+DIAGONAL, SHARE = 0.01, "0.5%"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ def write_checks(folder: Path, datasets: Sequence[str] = DATASETS, people: int =
     rows = [
         {"dataset": case.dataset, "model": "lr", **row}
         for case in found
-        for check in (autoencoder_seeds, search_steps, roar_weights, roar_box)
+        for check in (autoencoder_seeds, search_steps, roar_weights, roar_box, authors_problem)
         for row in check(case)
     ]
     rows += [row for dataset in datasets for row in roar_on_networks(Path(folder), dataset, people)]
@@ -146,6 +149,38 @@ def roar_box(case: Published) -> Iterator[Row]:
         share = float((ParameterBox(case.model, BOX).read(points).values >= 0).mean())
         counts = {"people": len(arrays["people"]), "answered": len(points)}
         yield {"check": "roar_box", "value": BOX, **counts, "share": share}
+
+
+def authors_problem(case: Published) -> Iterator[Row]:
+    """The optimum of the problem that the authors' code poses for ROCERF, over all denied people.
+
+    Their Hessian is that of the mean loss without the penalty, with 0.01 added to its diagonal; the k worst rows are
+    chosen once, at the person's present point. The model without them is then linear, and the nearest point that it
+    accepts is a projection.
+    """
+    model, spread = case.model, np.asarray(case.model.train.spread)
+    middle = model.train.X.mean(axis=0)
+
+    def standardised(rows: Array) -> Array:
+        return np.column_stack([(rows - middle) / spread, np.ones(len(rows))])
+
+    X, people = standardised(model.train.X), standardised(case.denied)
+    # The model's parameters in these coordinates, from its scores: the model may keep others.
+    origin = np.vstack([middle, middle + np.diag(spread)])
+    scores = np.asarray(model.score(origin))
+    theta = np.append(scores[1:] - scores[0], scores[0])
+    accepted = 1 / (1 + np.exp(-X @ theta))
+    hessian = (X * (accepted * (1 - accepted))[:, None]).T @ X / len(X) + DIAGONAL * np.eye(len(theta))
+    gradients = (accepted - (model.train.y > 0))[:, None] * X
+    shifts = np.linalg.solve(hessian, gradients.T).T / len(X)
+    k = number_of_deletions(SHARE, len(X))
+    worst = np.argpartition(people @ shifts.T, k, axis=1)[:, :k]
+    moved = theta + shifts[worst].sum(axis=1)
+    slopes = moved[:, :-1]
+    short = np.maximum(-(moved * people).sum(axis=1), 0)
+    steps = slopes * (short / (slopes**2).sum(axis=1))[:, None]
+    points = case.denied + steps * spread
+    yield {"check": "authors_problem", "value": DIAGONAL, **mean_cost(case.denied, points, spread)}
 
 
 def roar_on_networks(folder: Path, dataset: str, most: int) -> Iterator[Row]:

@@ -19,8 +19,9 @@ from rocerf.evaluation.plots import COLOURS, MARKERS, _canvas, _svg
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Light to dark, the hue of the method they belong to: for one method at several k, or several n.
-SHADES = ("#9ECAE1", "#6BAED6", "#3182BD", "#08519C", "#08306B", "#021733")
+#: Light to dark in even steps of lightness, for one method at several k, or several n. Purple is no method's colour,
+#: and a single hue is read by its lightness, whatever colours a reader sees; every second marker is hollow.
+SHADES = ("#C9AFE8", "#A487DC", "#8E5CC6", "#6F35AC", "#4F0F8A", "#2B0052")
 SHADE_MARKERS = ("o", "s", "^", "D", "v", "P")
 #: How much of the way from one alpha to the next is used to draw methods side by side.
 WIDTH = 0.85
@@ -41,7 +42,7 @@ def look(method: str) -> dict[str, Any]:
 
 
 def draw_validity(curves: Sequence[Curve], model: str) -> str:
-    """Average validity against the share of deleted rows: a panel a data set, a row a setting."""
+    """Average validity of all denied people against the share of deleted rows: a panel a data set, a row a setting."""
     shown = [curve for curve in curves if curve.model == model]
     settings = [key for key in SETTINGS if any(c.setting == key for c in shown)]
     datasets = [key for key in DATASETS if any(c.dataset == key for c in shown)]
@@ -71,7 +72,7 @@ def _width(datasets: Sequence[str]) -> float:
 
 def _curve(axes: Any, curve: Curve, alphas: Sequence[float], shift: float) -> None:
     x = [alphas.index(alpha) + shift for alpha in curve.alphas]
-    y, error = [100 * m for m in curve.means], [200 * e for e in curve.errors]
+    y, error = [100 * m for m in curve.means_all], [200 * e for e in curve.errors_all]
     axes.errorbar(x, y, yerr=error, capsize=2.5, elinewidth=1, **look(curve.method))
 
 
@@ -131,7 +132,8 @@ def draw_sensitivity(table: pd.DataFrame) -> str:
 
 def _shade(place: int, count: int) -> dict[str, Any]:
     step = round(place * (len(SHADES) - 1) / (count - 1)) if count > 1 else 3
-    return {"color": SHADES[step], "marker": SHADE_MARKERS[step], "linewidth": 1.2}
+    face = "white" if place % 2 else SHADES[step]
+    return {"color": SHADES[step], "marker": SHADE_MARKERS[step], "markerfacecolor": face, "linewidth": 1.2}
 
 
 def worst_case_points(results: Results) -> pd.DataFrame:

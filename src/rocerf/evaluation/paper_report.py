@@ -41,7 +41,7 @@ th, td {{ padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right
 th:first-child, td:first-child {{ text-align: left; }} thead th {{ border-bottom: 2px solid #888; }}
 tr.group td {{ font-weight: 600; background: #f5f5f5; text-align: left; }}
 .lead {{ font-size: 1.1rem; }} .note {{ background: #f5f3ec; border-left: 4px solid #E69F00; padding: .6rem 1rem; }}
-table.facts td, table.words td {{ white-space: normal; }} table.words td:nth-child(4) {{ white-space: nowrap; }}
+table.facts td, table.words td {{ white-space: normal; }} table.words td:nth-child(5) {{ white-space: nowrap; }}
 table.facts td, table.words td:last-child {{ text-align: left; }}
 summary {{ cursor: pointer; margin: .6rem 0; }} ul.notes {{ list-style: none; }}
 .scroll {{ overflow-x: auto; }} svg {{ max-width: 100%; height: auto; }} figure {{ margin: 1rem 0; }}
@@ -54,15 +54,16 @@ pre {{ background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .85rem;
 """
 
 _CAPTIONS = {
-    "validity_lr.svg": "Logistic regression: share of recourses that the retrained model accepts after a share α of "
-    "the training rows was deleted at random. {trials} Bars show two standard errors over the deletions. The α are "
-    "evenly spaced, not to scale; methods are drawn side by side at each.",
+    "validity_lr.svg": "Logistic regression: share of all denied people whose recourse the retrained model accepts "
+    "after a share α of the training rows was deleted at random; whoever got no answer counts as not valid. {lr} "
+    "{trials} Bars show two standard errors over the deletions. The α are evenly spaced, not to scale; methods are "
+    "drawn side by side at each.",
     "validity_nn.svg": "Neural networks, trained afresh for each deletion, so that α = 0 is a new start without any "
-    "deletion (in the paper it is the original network). {trials} Bars show two standard errors. Dashed with hollow "
-    "circles: the paper's constraint with all parameters of the network; plain blue: the paper's own "
-    "local linear variant.",
+    "deletion (in the paper it is the original network). Share of all denied people; whoever got no answer counts as "
+    "not valid. {nn} {trials} Bars show two standard errors. Dashed with hollow circles: the paper's constraint with "
+    "all parameters of the network; plain blue: the paper's own local linear variant.",
     "sensitivity.svg": "The paper's method on logistic regression (as published) for several k; larger k in darker "
-    "blue, side by side at each α. Bars show two standard errors. The vertical axis does not begin at 0.",
+    "purple, side by side at each α. Bars show two standard errors. The vertical axis does not begin at 0.",
     "worst_case.svg": "Logistic regression, {setting}: share of recourses that survive the worst deletion of at most "
     "k rows that our search found, each model really retrained, against the mean cost. Bars: 95 % interval for the "
     "share (Clopper and Pearson), two standard errors for the cost. Up and to the left is better. The search may miss "
@@ -115,6 +116,7 @@ class _Figures:
         self._words = {
             "trials": f"Each point is the mean over {deletions} deletions.",
             "setting": f"{SETTINGS[points['setting'].iloc[0]]} setting" if len(points) else "",
+            **{model: _not_all_answered(curves, model) for model in MODELS},
         }
 
     def __call__(self, name: str) -> list[str]:
@@ -126,6 +128,16 @@ class _Figures:
         text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{stem}-", text)
         text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
         return [f"<figure>{text}<figcaption>{escape(caption)}</figcaption></figure>"]
+
+
+def _not_all_answered(curves: Sequence[Curve], model: str) -> str:
+    """Methods that left people without an answer, with their numbers."""
+    some = [curve for curve in curves if curve.model == model and curve.answered < curve.people]
+    told = [
+        f"{METHODS[c.method]} {c.answered:,} of {c.people:,} ({DATASETS[c.dataset]}, {SETTINGS[c.setting]})"
+        for c in some
+    ]
+    return f"Not everybody was answered by {'; '.join(told)}." if told else "Every method answered everybody."
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str] | str]) -> str:
@@ -187,29 +199,51 @@ def _what_was_run(results: Results, curves: Sequence[Curve]) -> list[str]:
 
 def _facts(run: dict[str, Any], curves: Sequence[Curve]) -> Iterable[tuple[str, Any]]:
     seconds = run.get("wall_seconds")
-    yield "wall time", _duration(float(seconds)) if isinstance(seconds, int | float) else "not recorded"
+    yield "wall time", _duration(seconds)
     yield "deletions at each α", max((curve.trials for curve in curves), default=0)
-    told = ("wall_seconds", "missing", "failed", "sessions")
+    told = ("wall_seconds", "missing", "failed", "sessions", "versions")
     yield from ((name, value) for name, value in run.items() if name not in told)
+    yield from _versions(run)
+
+
+def _versions(run: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Each set of versions once, with the sittings that had it: parts of a run may come from several machines."""
+    sessions = _sittings(run)
+    sets = [part.get("versions") for part in sessions] if sessions else [run.get("versions")]
+    names = dict.fromkeys(name for found in sets if isinstance(found, dict) for name in found)
+    grouped: dict[str, list[int]] = {}
+    for place, found in enumerate(sets, start=1):
+        known = found if isinstance(found, dict) else {}
+        said = ", ".join(f"{name} {_flat(known.get(name, 'not recorded'))}" for name in names) or "not recorded"
+        grouped.setdefault(said, []).append(place)
+    for said, places in grouped.items():
+        which = f" of sitting{'s' if len(places) > 1 else ''} {', '.join(map(str, places))}" if len(grouped) > 1 else ""
+        yield f"versions{which}", said
+
+
+def _sittings(run: dict[str, Any]) -> list[dict[str, Any]]:
+    sessions = run.get("sessions")
+    return [part for part in sessions if isinstance(part, dict)] if isinstance(sessions, list) else []
 
 
 def _sessions(run: dict[str, Any]) -> list[str]:
     """The sittings of a run that was continued, or whose parts were made on several machines."""
-    sessions = run.get("sessions")
-    if not isinstance(sessions, list) or len(sessions) < 2:
+    sessions = _sittings(run)
+    if len(sessions) < 2:
         return []
     rows = [
         [
+            str(place),
             str(part.get("machine", "not recorded")),
             str(part.get("device", "–")),
             str(part.get("workers", "–")),
-            _duration(float(part["wall_seconds"])),
+            _duration(part.get("wall_seconds")),
             str(part.get("jobs_run", "–")),
             str(part.get("note", "")),
         ]
-        for part in sessions
+        for place, part in enumerate(sessions, start=1)
     ]
-    head = ["machine", "device of networks", "processes", "wall time", "jobs run", ""]
+    head = ["", "machine", "device of networks", "processes", "wall time", "jobs run", ""]
     return [
         "<h3>Sittings</h3>",
         "<p>Each took over what was finished and did more. The wall time above is their sum; some went on at the same "
@@ -223,7 +257,9 @@ def _facts_table(rows: Sequence[tuple[str, str]]) -> str:
     return f'<div class="scroll"><table class="facts"><tbody>{lines}</tbody></table></div>'
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: Any) -> str:
+    if not isinstance(seconds, int | float):
+        return "not recorded"
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -291,7 +327,9 @@ def _costs(tables: dict[str, pd.DataFrame], results: Results) -> list[str]:
         "<p>Mean ± standard error over the people who were answered, in training standard deviations. A difference is "
         "<b>within the spread</b> if it is at most twice the two standard errors combined. The corrected setting "
         "differs from the paper's on purpose. Where our published setting differs, a letter names what was measured "
-        "and bears on it; that it explains all of a difference is not claimed.</p>",
+        "and bears on it; that it explains all of a difference is not claimed, and where it was measured to carry less "
+        "far than the paper's value, the difference is called not explained. ROCERF is our solver on the paper's "
+        "constraint in both settings.</p>",
         f'<ul class="said notes">{notes}</ul>',
     ]
     for norm in ("l2", "l1"):
@@ -303,7 +341,7 @@ def _costs(tables: dict[str, pd.DataFrame], results: Results) -> list[str]:
             head = ["", "paper", "as published", "corrected", "as published − paper"]
             parts.append(_table(head, _grouped(table, "dataset", DATASETS, cells)))
             parts.append(f"<p>{escape(cost_summary(table, model, norm))}</p>")
-            sentences = _said(cost_sentence(row, model, norm) for row in table.to_dict("records"))
+            sentences = _said(cost_sentence(row, model, norm, results.checks) for row in table.to_dict("records"))
             parts.append(
                 f"<details{' open' if norm == 'l2' else ''}><summary>Each of them</summary>{sentences}</details>"
             )
@@ -344,13 +382,21 @@ def _validity_table(curves: Sequence[Curve], model: str) -> str:
         if (curve.setting, curve.dataset) != last:
             last = (curve.setting, curve.dataset)
             rows.append(f"{DATASETS[curve.dataset]}, {SETTINGS[curve.setting]}")
-        by_alpha = dict(zip(curve.alphas, curve.means, strict=True))
-        rows.append([METHODS[curve.method], *(percent(by_alpha.get(alpha, math.nan)) for alpha in alphas)])
+
+        def cells(means: Sequence[float], of: Curve = curve) -> list[str]:
+            by_alpha = dict(zip(of.alphas, means, strict=True))
+            return [percent(by_alpha.get(alpha, math.nan)) for alpha in alphas]
+
+        answered = f"{curve.answered:,} of {curve.people:,}"
+        rows.append([METHODS[curve.method], answered, *cells(curve.means_all)])
+        if curve.answered < curve.people:
+            rows.append(["of those answered", "", *cells(curve.means)])
     largest = max(error for curve in shown for error in curve.errors)
-    table = _table(["", *(f"α = {100 * alpha:g} %" for alpha in alphas)], rows)
+    table = _table(["", "answered", *(f"α = {100 * alpha:g} %" for alpha in alphas)], rows)
     return (
         f"<details><summary>All numbers, {MODELS[model]}</summary>{table}"
-        f'<p class="small">Standard errors are at most {percent(largest)}.</p></details>'
+        '<p class="small">Of all denied people; where not all were answered, also of those who were. Standard errors '
+        f"are at most {percent(largest)}.</p></details>"
     )
 
 
@@ -411,7 +457,8 @@ def _pareto(table: pd.DataFrame) -> list[str]:
     return [
         "<h2>Is any baseline better in both validity and cost?</h2>",
         f"<p>Corrected setting. Ours is {ours}. A method counts as better if it is at least as good in both and better "
-        "in one. Validity is the lowest mean over the α, under random deletions.</p>",
+        "in one. Validity is the lowest mean over the α, under random deletions, of all denied people: whoever got no "
+        "answer counts as not valid. Costs and the worst deletions are about the answered.</p>",
         f"<p><b>{escape(verdict)}</b></p>",
         _table(head, _grouped(keyed, "case", names, cells)) if len(table) else "",
         _said(sentences),

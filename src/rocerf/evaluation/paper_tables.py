@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,11 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Average validity of one method over the shares of deleted rows, with standard errors over trials."""
+    """Average validity of one method over the shares of deleted rows, with standard errors over trials.
+
+    ``means`` and ``errors`` are about the people whom the method answered. The paper divides by all denied people:
+    ``means_all`` and ``errors_all`` count those without an answer as not valid.
+    """
 
     setting: str
     dataset: str
@@ -96,12 +100,25 @@ class Curve:
     means: list[float]
     errors: list[float]
     trials: int
+    answered: int = 1
+    people: int = 1
+
+    @property
+    def means_all(self) -> list[float]:
+        """Means over all denied people."""
+        share = self.answered / self.people
+        return [round(mean * share, 12) if self.answered else 0.0 for mean in self.means]
+
+    @property
+    def errors_all(self) -> list[float]:
+        """Standard errors over trials of :attr:`means_all`."""
+        return [error * self.answered / self.people for error in self.errors]
 
     @property
     def worst(self) -> tuple[float, float]:
-        """The lowest mean and the alpha where it is."""
-        place = int(np.argmin(self.means))
-        return self.means[place], self.alphas[place]
+        """The lowest mean over all denied people, and the alpha where it is."""
+        place = int(np.argmin(self.means_all))
+        return self.means_all[place], self.alphas[place]
 
 
 def read_results(folder: Path) -> Results:
@@ -169,32 +186,42 @@ def row_of(table: pd.DataFrame, **where: str) -> dict[str, Any] | None:
 def validity_curves_of(results: Results) -> list[Curve]:
     """Mean and standard error over trials for every (setting, dataset, model, method), in the order of the tables."""
     found = []
-    groups = dict(iter(results.results.groupby(["setting", "dataset", "model", "method"])))
+    names = ["setting", "dataset", "model", "method"]
+    groups = dict(iter(results.results.groupby(names)))
     for key in sorted(groups, key=_place):
         by_alpha = groups[key].groupby("alpha")["validity"]
-        counts, means = by_alpha.count(), by_alpha.mean()
+        counts, means = by_alpha.size(), by_alpha.mean()
         errors = (by_alpha.std(ddof=1) / np.sqrt(counts)).fillna(0.0)
         # 0.1 + 0.2 is not 0.3: equal trials must give equal means, or a tie looks like a victory.
         rounded = [round(float(mean), 12) for mean in means]
         alphas = [float(alpha) for alpha in means.index]
         spread = [float(error) for error in errors]
+        measured = row_of(results.methods, **dict(zip(names, key, strict=True))) or {}
+        answered, people = (int(measured.get(name, 0)) for name in ("answered", "people"))
         setting, dataset, model, method = key
-        found.append(Curve(setting, dataset, model, method, alphas, rounded, spread, int(counts.max())))
+        curve = Curve(setting, dataset, model, method, alphas, rounded, spread, int(counts.max()))
+        found.append(replace(curve, answered=answered, people=people) if people else curve)
     return found
 
 
 def validity_table(results: Results) -> pd.DataFrame:
-    """The curves as rows: mean validity over the trials and its standard error, for every method and alpha."""
+    """The curves as rows: mean validity over the trials and its standard error, for every method and alpha.
+
+    ``validity`` is about the answered, ``validity_all`` about all denied people.
+    """
     import pandas as pd
 
     rows = [
         {"setting": c.setting, "dataset": c.dataset, "model": c.model, "method": c.method}
-        | {"alpha": alpha, "validity": mean, "validity_se": error}
+        | {"alpha": alpha, "validity": mean, "validity_se": error, "validity_all": of_all, "validity_all_se": of_all_se}
+        | {"answered": c.answered, "people": c.people}
         for c in validity_curves_of(results)
-        for alpha, mean, error in zip(c.alphas, c.means, c.errors, strict=True)
+        for alpha, mean, error, of_all, of_all_se in zip(
+            c.alphas, c.means, c.errors, c.means_all, c.errors_all, strict=True
+        )
     ]
     names = ["setting", "dataset", "model", "method", "alpha", "validity", "validity_se"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=[*names, "validity_all", "validity_all_se", "answered", "people"])
 
 
 def _place(key: tuple[str, str, str, str]) -> tuple[int, ...]:
@@ -213,7 +240,11 @@ def verdict(ours: float, ours_se: float, paper: float, paper_se: float) -> str:
 
 
 def accuracy_table(results: Results) -> pd.DataFrame:
-    """Test accuracy: ours in both settings beside the paper's; standard errors over the test rows."""
+    """Test accuracy: ours in both settings beside the paper's.
+
+    Both were measured on the same test rows, by models that mostly agree, so that neither's standard error judges the
+    difference; ``rows`` says how many test rows it is.
+    """
     import pandas as pd
 
     rows = []
@@ -225,23 +256,19 @@ def accuracy_table(results: Results) -> pd.DataFrame:
                 row |= _accuracy_cells(setting, measured, ACCURACY[model][dataset])
             if any(math.isfinite(row[setting]) for setting in SETTINGS):
                 rows.append(row | {"paper": ACCURACY[model][dataset]})
-    cells = [f"{setting}{part}" for setting in SETTINGS for part in ("", "_se", "_denied", "_test_rows", "_verdict")]
+    cells = [f"{setting}{part}" for setting in SETTINGS for part in ("", "_denied", "_test_rows", "_rows")]
     return pd.DataFrame(rows, columns=["dataset", "model", *cells, "paper"])
 
 
 def _accuracy_cells(setting: str, measured: dict[str, Any] | None, paper: float) -> dict[str, Any]:
     if measured is None:
-        names = ("", "_se", "_denied", "_test_rows")
-        return {f"{setting}{name}": math.nan for name in names} | {f"{setting}_verdict": ""}
+        return {f"{setting}{name}": math.nan for name in ("", "_denied", "_test_rows", "_rows")}
     share, rows = float(measured["accuracy"]), int(measured["test_rows"])
-    error = math.sqrt(max(share * (1 - share), 0.0) / rows)
     return {
         setting: share,
-        f"{setting}_se": error,
         f"{setting}_denied": int(measured["denied"]),
         f"{setting}_test_rows": rows,
-        # Both are measured on the same test rows, so the paper's own error is taken to be as large.
-        f"{setting}_verdict": verdict(share, error, paper, error),
+        f"{setting}_rows": round((share - paper) * rows),
     }
 
 
@@ -284,13 +311,16 @@ def _cost_cells(setting: str, norm: str, measured: dict[str, Any] | None, paper:
 def pareto_table(results: Results) -> pd.DataFrame:
     """Corrected setting: each method's lowest average validity over alphas and its mean L2 cost, against ours.
 
+    Validity is about all denied people, whoever has no answer counted as not valid; ``worst_validity_answered`` is
+    about the answered alone, as the costs are.
+
     ``dominates_ours`` is "yes" where a method is at least as good as ours in both and better in one, and empty where
     either was not measured. Ours is `retrained` for logistic regression and `simulated` for networks.
     """
     import pandas as pd
 
     worst = {
-        (c.dataset, c.model, c.method): c.worst
+        (c.dataset, c.model, c.method): (*c.worst, min(c.means))
         for c in validity_curves_of(results)
         if c.setting == "corrected" and c.means
     }
@@ -302,21 +332,31 @@ def pareto_table(results: Results) -> pd.DataFrame:
             best = next((row for row in group if row["method"] == ours), None)
             for row in group:
                 rows.append(row | {"dominates_ours": "" if row is best else _dominates(row, best)})
-    names = ["dataset", "model", "method", "role", "worst_validity", "worst_alpha", "l2", "l2_se", "answered", "people"]
-    return pd.DataFrame(rows, columns=[*names, "worst_case_validity", "dominates_ours"])
+    names = ["dataset", "model", "method", "role", "worst_validity", "worst_alpha", "worst_validity_answered"]
+    names += ["l2", "l2_se", "answered", "people", "worst_case_validity", "dominates_ours"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def _pareto_cells(
-    results: Results, worst: dict[tuple[str, str, str], tuple[float, float]], dataset: str, model: str, method: str
+    results: Results,
+    worst: dict[tuple[str, str, str], tuple[float, float, float]],
+    dataset: str,
+    model: str,
+    method: str,
 ) -> dict[str, Any] | None:
     where = {"dataset": dataset, "model": model, "method": method}
     measured = row_of(results.methods, setting="corrected", **where)
     if measured is None:
         return None
-    validity, alpha = worst.get((dataset, model, method), (math.nan, math.nan))
+    unknown = (math.nan, math.nan, math.nan)
+    shares = zip(
+        ("worst_validity", "worst_alpha", "worst_validity_answered"),
+        worst.get((dataset, model, method), unknown),
+        strict=True,
+    )
     role = "ours" if method == OURS[model] else "baseline" if method in BASELINES else "first order"
     carried = {name: measured[name] for name in ("l2", "l2_se", "answered", "people", "worst_case_validity")}
-    return {**where, "role": role, "worst_validity": validity, "worst_alpha": alpha, **carried}
+    return {**where, "role": role, **dict(shares), **carried}
 
 
 def _dominates(row: dict[str, Any], ours: dict[str, Any] | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from rocerf.data.columns import is_number
 from rocerf.data.datasets import load_dataset
-from rocerf.errors import DatasetUnavailableError, MissingExtraError, OptionError
+from rocerf.errors import DatasetUnavailableError, FileFormatError, MissingExtraError, OptionError
 from rocerf.evaluation.experiment import DATA, KINDS, Case, CasePlan, Experiment, plan_case, theorem_jobs
 from rocerf.evaluation.jobs import JobFolder, Outcome, Plan, Standing, run_jobs
 from rocerf.evaluation.settings import ExperimentSettings
@@ -68,16 +70,30 @@ def reproduce(
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise OptionError(f"Expected a folder to write to, got the file {target}; name another with --out.")
+    earlier = _earlier_sessions(target / "run.json")  # before the work: a file that cannot be read must not cost it
     cases, missing = plan_cases(settings)
     target.mkdir(parents=True, exist_ok=True)
     (target / "settings.yaml").write_text(settings.to_yaml(), "utf-8")
     plan = Plan([job for case in cases for job in case.jobs] + theorem_jobs(settings))
     jobs = JobFolder(target / "jobs")
     asked = plan if only is None else plan.only(only)
-    outcome = run_jobs(asked, jobs, Experiment(settings.device), workers=workers, progress=progress)
-    write_tables(target, settings, plan, cases, jobs)
-    seconds = time.perf_counter() - start
-    _write_run(target, settings, cases, jobs, outcome, missing, workers, seconds)
+    record = _Record(target / "run.json", settings, cases, jobs, missing, workers, start, earlier)
+
+    def tell(standing: Standing) -> None:
+        record.write()  # after every job, so that a run that is stopped or killed has its time on record
+        if progress is not None:
+            progress(standing)
+
+    try:
+        outcome = run_jobs(
+            asked, jobs, Experiment(settings.device), workers=workers, progress=tell, outcome=record.outcome
+        )
+        write_tables(target, settings, plan, cases, jobs)
+    except BaseException:
+        if record.outcome.ran:  # else nothing was done that earlier records do not tell
+            record.write()
+        raise
+    seconds = record.write()
     report, said = _report(target)
     failed = {**outcome.failed, **({"report": said} if said else {})}
     return Reproduction(target, report, len(outcome.ran), len(outcome.kept), missing, failed, seconds)
@@ -114,52 +130,75 @@ def _refuse_without_torch(device: str) -> None:
     checked_device(device)
 
 
-def _write_run(
-    target: Path,
-    settings: ExperimentSettings,
-    cases: list[CasePlan],
-    jobs: JobFolder,
-    outcome: Outcome,
-    missing: dict[str, str],
-    workers: int,
-    seconds: float,
-) -> None:
+class _Record:
     """run.json: what is needed to make the run again, and what it met; runs that were continued are listed.
 
     Jobs may have been copied here from other machines. Put their sessions (each is in its own run.json) into the list
     ``sessions`` of this one before going on: they are kept, and a ``note`` is shown in the report.
     """
-    path = target / "run.json"
-    session = {
-        "machine": _machine(),
-        "device": _device(settings.device),
-        "workers": workers,
-        "wall_seconds": seconds,
-        "jobs_run": len(outcome.ran),
-        "jobs_kept": len(outcome.kept),
-        "versions": _versions(),
-    }
+
+    def __init__(
+        self,
+        path: Path,
+        settings: ExperimentSettings,
+        cases: list[CasePlan],
+        jobs: JobFolder,
+        missing: dict[str, str],
+        workers: int,
+        start: float,
+        earlier: list[dict[str, Any]],
+    ) -> None:
+        self.path, self.settings, self.cases, self.jobs = path, settings, cases, jobs
+        self.missing, self.start, self.earlier = missing, start, earlier
+        self.outcome = Outcome()
+        self._made = {"machine": _machine(), "device": _device(settings.device), "workers": workers}
+        self._versions = _versions()
+
+    def write(self) -> float:
+        """Write how the run stands now; returns the seconds since its start."""
+        seconds = time.perf_counter() - self.start
+        outcome = self.outcome
+        counts = {"wall_seconds": seconds, "jobs_run": len(outcome.ran), "jobs_kept": len(outcome.kept)}
+        session = {**self._made, **counts, "versions": self._versions}
+        earlier = self.earlier if outcome.kept else []
+        sessions = [*earlier, session] if outcome.ran or not earlier else earlier
+        document: dict[str, Any] = {
+            "preset": self.settings.preset,
+            "wall_seconds": sum(float(part["wall_seconds"]) for part in sessions),
+            "sessions": sessions,
+            "seeds": {"seed": self.settings.seed, "evaluation_seed": self.settings.evaluation_seed},
+            "versions": self._versions,
+            "data_sha256": {
+                case.case.name: self.jobs.result(case.model_job)["data_sha256"]
+                for case in self.cases
+                if case.model_job in outcome.finished
+            },
+            "missing": self.missing,
+            "failed": outcome.failed,
+        }
+        self.jobs.replace_text(self.path, json.dumps(document, indent=1))
+        return seconds
+
+
+def _earlier_sessions(path: Path) -> list[dict[str, Any]]:
+    """The sessions of a run.json that is there already, some perhaps entered by hand."""
+    if not path.exists():
+        return []
     try:
-        earlier = json.loads(path.read_text("utf-8"))["sessions"] if outcome.kept else []
-    except (OSError, ValueError, KeyError):
-        earlier = []
-    sessions = [*earlier, session] if outcome.ran or not earlier else earlier
-    checksums = {
-        case.case.name: jobs.result(case.model_job)["data_sha256"]
-        for case in cases
-        if case.model_job in outcome.finished
-    }
-    document: dict[str, Any] = {
-        "preset": settings.preset,
-        "wall_seconds": sum(float(part["wall_seconds"]) for part in sessions),
-        "sessions": sessions,
-        "seeds": {"seed": settings.seed, "evaluation_seed": settings.evaluation_seed},
-        "versions": _versions(),
-        "data_sha256": checksums,
-        "missing": missing,
-        "failed": outcome.failed,
-    }
-    jobs.replace_text(path, json.dumps(document, indent=1))
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileFormatError(
+            f"Expected the record of an earlier run in {path}, got what cannot be read ({error}); correct or remove it."
+        ) from None
+    sessions = document.get("sessions", []) if isinstance(document, dict) else None
+    if not isinstance(sessions, list) or not all(
+        isinstance(part, dict) and is_number(part.get("wall_seconds")) for part in sessions
+    ):
+        raise FileFormatError(
+            f"Expected an object with a list of sessions in {path}, each with its wall_seconds as a number, got "
+            "something else; correct or remove it."
+        )
+    return sessions
 
 
 def _machine() -> str:
@@ -182,8 +221,8 @@ def _versions() -> dict[str, str]:
     for package in PACKAGES:
         try:
             found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
+        except PackageNotFoundError:  # some images have torch on the path but not on record
+            found[package] = str(getattr(sys.modules.get(package), "__version__", "not installed"))
     return found
 
 

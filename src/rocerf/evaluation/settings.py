@@ -115,7 +115,7 @@ class ExperimentSettings:
         if self.people is not None:
             positive_whole(self.people, "people")
         object.__setattr__(self, "k", _shares([self.k], "k")[0])
-        if self.worst_effort not in EFFORTS:
+        if not (isinstance(self.worst_effort, str) and self.worst_effort in EFFORTS):
             raise OptionError(
                 f"Expected worst_effort to be one of {', '.join(EFFORTS)}, got {self.worst_effort!r}; choose one."
             )
@@ -126,7 +126,7 @@ class ExperimentSettings:
     @classmethod
     def preset_named(cls, name: str) -> ExperimentSettings:
         """``quick`` or ``full``."""
-        if name not in PRESETS:
+        if not (isinstance(name, str) and name in PRESETS):
             raise OptionError(f"Expected preset to be one of {', '.join(PRESETS)}, got {name!r}; choose one of these.")
         return cls(preset=name, **PRESETS[name])
 

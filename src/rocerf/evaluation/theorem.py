@@ -17,7 +17,8 @@ on: the theorem's ``k C / (n |theta|)`` with ``C = C_2 B``, except that B is not
 The ``C_1`` of the theorem buys validity through a margin; with margin 0 it has no part in the cost. Theorem 4.2, for a
 linear score, is the same with ``C_2 = max_i |g_i| |(H/n)^-1|`` (its C_2 C_4), a looser constant. Its strongly convex
 case does not arise, since a linear score is not strongly convex; as printed it drops a square, and the bound should
-read ``sqrt(2kC/(n mu))``. Where k/n is so large that the denominator is not positive there is no bound.
+read ``sqrt(2kC/(n mu))``. Where k/n is so large that the denominator is not positive, this
+version of the bound ends.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from rocerf.evaluation.jobs import JobFolder, Plan
 from rocerf.evaluation.settings import ExperimentSettings
 
 WHERE = ("setting", "dataset", "model")
-RESULTS = (*WHERE, "method", "alpha", "trial", "validity", "people", "seed")
+RESULTS = (*WHERE, "method", "alpha", "trial", "validity", "validity_all", "answered", "people", "seed")
 COSTS = ("people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data")
 METHODS = (
     *(*WHERE, "method", *COSTS, "seconds_per_person", "cost_over_plain"),
@@ -56,11 +56,15 @@ class _Tables:
     def results(self, plan: CasePlan) -> Iterable[Row]:
         for method in plan.methods:
             measured = self.found(plan.measure(method))
-            for alpha, shares in zip(self.settings.alphas, measured["validity"] if measured else [], strict=False):
-                for trial, validity in enumerate(shares):
-                    fixed = {"people": measured["answered"], "seed": self.settings.evaluation_seed}  # type: ignore[index]
-                    where = {**plan.case.where, "method": method, "alpha": alpha, "trial": trial}
-                    yield {**where, "validity": validity, **fixed}
+            if measured is None:
+                continue
+            counts = {name: measured[name] for name in ("answered", "people")}
+            fixed = {**counts, "seed": self.settings.evaluation_seed}
+            each = zip(self.settings.alphas, measured["validity"], measured["validity_all"], strict=True)
+            for alpha, answered, everybody in each:
+                where = {**plan.case.where, "method": method, "alpha": alpha}
+                for trial, (share, of_all) in enumerate(zip(answered, everybody, strict=True)):
+                    yield {**where, "trial": trial, "validity": share, "validity_all": of_all, **fixed}
 
     def methods(self, plan: CasePlan) -> Iterable[Row]:
         for method in plan.methods:
@@ -91,7 +95,7 @@ class _Tables:
             if measured is None:
                 continue
             k = self.folder.result(self.plan.jobs[name].inputs["points"][0])["k"]
-            for alpha, shares in zip(self.settings.alphas, measured["validity"], strict=True):
+            for alpha, shares in zip(self.settings.alphas, measured["validity_all"], strict=True):
                 mean, error = mean_and_error(shares)
                 where = {"dataset": plan.case.dataset, "k_share": share, "k": k, "l2": measured["l2"]}
                 yield {**where, "alpha": alpha, "validity": mean, "validity_se": error}

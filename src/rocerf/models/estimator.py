@@ -25,11 +25,13 @@ from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
 from rocerf.models.estimator_fitting import (
     CLIP,
     check_columns,
+    check_decisions,
     check_labels,
     class_counts,
     fitted_on,
     nameless,
     names_of,
+    own_copy,
     random_states,
     refuse_unfitted,
     refuse_what_is_no_classifier,
@@ -55,6 +57,7 @@ FILE_FORMAT = "rocerf-estimator-model/1"
 #: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
 TRUSTED = frozenset(
     {
+        "numpy.dtype",
         "rocerf.models.pipeline_estimator.SchemaSpaceClassifier",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
@@ -124,11 +127,13 @@ class EstimatorModel:
         refuse_what_is_no_classifier(estimator)
         names = train.columns if train.from_frame else None
         fitted = fitted_on(settled(estimator, checked_seed(seed)), train, names)
-        return cls.from_sklearn(fitted, train, threshold=threshold, seed=seed)
+        return cls._taken_over(fitted, train, threshold=threshold, seed=seed)
 
     @classmethod
     def from_sklearn(cls, fitted: Any, train: TrainingSet, *, threshold: float = 0.5, seed: int = 0) -> EstimatorModel:
         """Take over a fitted classifier; ``train`` must hold its training rows, which cannot be checked here.
+
+        A copy is taken. What it decides about the training rows must be what the threshold says.
 
         Parameters
         ----------
@@ -146,10 +151,18 @@ class EstimatorModel:
         refuse_bare_rows(train)
         refuse_what_is_no_classifier(fitted)
         refuse_unfitted(fitted)
+        return cls._taken_over(own_copy(fitted), train, threshold=threshold, seed=seed)
+
+    @classmethod
+    def _taken_over(cls, fitted: Any, train: TrainingSet, *, threshold: float, seed: int) -> EstimatorModel:
+        """Of a fitted classifier that nobody else has."""
+        refuse_unfitted(fitted)
         check_labels(fitted, train)
         check_columns(fitted, train)
         weight_option(fitted, train)
-        return cls(train, fitted, threshold=threshold_for(fitted, threshold), seed=checked_seed(seed))
+        model = cls(train, fitted, threshold=threshold_for(fitted, threshold), seed=checked_seed(seed))
+        check_decisions(fitted, train, lambda X: model._score_one(fitted, X), model.threshold)
+        return model
 
     @property
     def train(self) -> TrainingSet:
@@ -321,7 +334,7 @@ class EstimatorModel:
             if about["format"] != FILE_FORMAT:
                 raise KeyError(about["format"])
             train, estimator = unpack(about, arrays), _read_estimator(arrays["estimator"].tobytes())
-            model = cls.from_sklearn(estimator, train, threshold=about["threshold"], seed=about["seed"])
+            model = cls._taken_over(estimator, train, threshold=about["threshold"], seed=about["seed"])
             same = np.allclose(model.score(train.X[:CHECKED_ROWS]), arrays["scores"], rtol=0.0, atol=1e-9)
         except (FileNotFoundError, FileFormatError):
             raise

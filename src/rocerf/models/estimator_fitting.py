@@ -7,7 +7,7 @@ random states that do not depend on chance.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,23 @@ Array = NDArray[np.float64]
 
 #: Probabilities are kept this far from 0 and 1, so that log-odds stay finite.
 CLIP = 1e-6
+
+#: Scores this near to 0 are ties, in which an estimator may decide either way.
+TIE = 1e-6
+
+#: Training rows at most on which decisions are compared: some estimators take long to ask.
+COMPARED_ROWS = 4096
+
+
+def own_copy(fitted: Any) -> Any:
+    """A copy that stays as it is, whatever the user does with theirs (fitting it again, say)."""
+    try:
+        return copy.deepcopy(fitted)
+    except Exception as error:  # parts of it may be the user's own code
+        raise UnsupportedModelError(
+            f"Expected a fitted model that can be copied, got a {type(fitted).__name__} that cannot "
+            f"({type(error).__name__}: {error}); leave open files, locks and generators out of it."
+        ) from error
 
 
 def names_of(estimator: Any) -> Sequence[str] | None:
@@ -167,7 +184,8 @@ def refuse_unfitted(fitted: Any) -> None:
         check_is_fitted(fitted)
     except NotFittedError as error:
         raise UnsupportedModelError(
-            f"Expected a fitted classifier, got a {name} that was not fitted; use EstimatorModel.fit(estimator, train)."
+            f"Expected a fitted classifier, got a {name} that was not fitted; call its fit first, or use "
+            "EstimatorModel.fit(estimator, train)."
         ) from error
     if not (hasattr(fitted, "predict_proba") or hasattr(fitted, "decision_function")):
         raise UnsupportedModelError(
@@ -223,3 +241,38 @@ def threshold_for(fitted: Any, threshold: Any) -> float:
             f"got {chance!r}; use for example threshold=0.5."
         )
     return chance
+
+
+def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Array], threshold: float) -> None:
+    """What the classifier itself decides about the training rows must be what its scores say of them.
+
+    With another threshold than 0.5 the user has said what decides, unless the classifier has a threshold of its own.
+    """
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+    inner = getattr(fitted, "pipeline_", fitted)
+    own_threshold = isinstance(inner, FixedThresholdClassifier | TunedThresholdClassifierCV)
+    if threshold != 0.5 and not own_threshold:
+        return
+    X = np.asarray(train.X[:: -(-len(train) // COMPARED_ROWS)])
+    try:
+        own, scores = np.asarray(fitted.predict(rows_for(fitted, X))) == train.favourable, score(X)
+    except Exception as error:  # estimators may be the user's own code
+        raise UnsupportedModelError(
+            f"Expected a classifier that takes the rows it was fitted on, got a {type(inner).__name__} that cannot "
+            f"({type(error).__name__}: {error}); pass these rows, in the columns it was fitted on."
+        ) from error
+    differing = int(((own != (scores >= 0)) & (np.abs(scores) > TIE)).sum())
+    if not differing:
+        return
+    rule = f"a probability of {threshold:g}" if hasattr(fitted, "predict_proba") else "its decision function"
+    advice = (
+        "pass the threshold that it uses as threshold=..., or the classifier inside it (estimator_) with that"
+        if own_threshold
+        else "pass one whose predict follows its predict_proba (an SVC without probability=True, say), or say with "
+        "threshold=... from which probability on people are accepted"
+    )
+    raise UnsupportedModelError(
+        f"Expected a classifier that decides by {rule}, got a {type(inner).__name__} that decides otherwise about "
+        f"{differing} of {len(X)} training rows; {advice}."
+    )

@@ -236,7 +236,9 @@ class LogisticModel:
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
         """1 where accepted, else 0, by the model as deployed; shape (P,).
 
-        For a model taken over from scikit-learn these are scikit-learn's own decisions.
+        For a model taken over from scikit-learn these are scikit-learn's own decisions, about whoever can be answered.
+        Rows that are no values of the schema are 0, whatever the pipeline makes of them: categories that it has not
+        seen, and missing numbers for which it puts no single one.
         """
         return (self.deployed_score(X) >= 0).astype(np.int64)
 

@@ -67,7 +67,8 @@ class LogisticFit:
         weights = row_weights(train, class_weight)
         objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
-        return cls(train, objective, minimum, class_weight, threshold)
+        kept = None if class_weight is None else dict(class_weight)  # the user may change theirs
+        return cls(train, objective, minimum, kept, threshold)
 
     @classmethod
     def taken_over(

@@ -12,15 +12,29 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.frames import Frames
 from rocerf.data.schema import FeatureSchema
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DataError, OptionError, SchemaError, UnsupportedModelError
+from rocerf.errors import (
+    DataError,
+    NoOptimumError,
+    OptionError,
+    SchemaError,
+    SingularCurvatureError,
+    UnsupportedModelError,
+)
 from rocerf.models.design import AffineDesign
+from rocerf.models.estimator_fitting import own_copy, refuse_unfitted, refuse_what_is_no_classifier
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
-from rocerf.models.pipeline_check import NotAffineError, refuse_what_is_not_affine
+from rocerf.models.pipeline_check import refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.pipeline_parts import Deployed, PipelineParts, PreprocessingRule, Recipe, checked_rule, filled
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
-from rocerf.models.pipeline_steps import CannotTransformError, Preprocessing, refuse_other_columns, split
+from rocerf.models.pipeline_steps import (
+    CannotTransformError,
+    Preprocessing,
+    refuse_other_columns,
+    split,
+    unused_columns,
+)
 from rocerf.models.sklearn_reader import read_logistic_regression
 
 if TYPE_CHECKING:
@@ -48,13 +62,16 @@ def from_pipeline(
 
     Points live in schema space: numbers as they are, one 0/1 column ``feature=category`` for each category. Whatever
     comes before the classifier must be affine there (scaling, one-hot or ordinal encoding, one value for missing ones,
-    choosing and combining columns linearly); this is found by asking it and checked on all rows.
+    choosing and combining columns linearly); this is found by asking it and checked on all rows. A number that is
+    missing is answered where the pipeline puts the same one for it in every row (not with KNNImputer, say). The
+    pipeline is copied: fitting it again later changes nothing here.
 
     Parameters
     ----------
     pipeline : fitted Pipeline, or a bare LogisticRegression
     train_df : DataFrame of n rows
-        In the columns that the pipeline takes. Columns that it ignores may be there.
+        In the columns that the pipeline takes. Columns that it ignores may be there; they become no part of the
+        schema, unless one is given that has them.
     y : sequence of n labels
     schema : FeatureSchema, optional
         Of the same columns; by default guessed by ``FeatureSchema.from_frame``.
@@ -69,8 +86,10 @@ def from_pipeline(
     sample_weight : array of shape (n,), optional
         The weights that LogisticRegression was fitted with.
     otherwise : "refuse" or "estimator"
-        What to do with a pipeline that is not affine, or ends in another classifier: refuse it with the reason, or
-        return an :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated".
+        What to do with a pipeline that is not affine, ends in another classifier, or in a LogisticRegression whose
+        retraining cannot be followed exactly (an L1 penalty, "balanced" weights, ...): refuse it with the reason, or
+        return an :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated". There, columns may
+        have missing numbers that the pipeline deals with in its own way, for people where training rows lack some.
 
     Returns
     -------
@@ -97,18 +116,17 @@ def from_pipeline(
     rule, threshold = checked_rule(preprocessing), checked_threshold(threshold)
     refuse_other_columns(train_df)
     _refuse_searches(pipeline)
-    frames = Frames.of(_schema_of(train_df, schema), train_df)
-    rows = _Rows(train_df, y, frames, {"ids": ids, "favourable": favourable, "sample_weight": sample_weight})
+    pipeline = own_copy(pipeline)
+    schema = _schema_of(pipeline, train_df, y, schema)
+    used = train_df[[name for name in train_df.columns if name in schema.names]]
+    options = {"ids": ids, "favourable": favourable, "sample_weight": sample_weight}
+    rows = _Rows(used, y, Frames.of(schema, used), options)
     if otherwise == "refuse":
         return _logistic(pipeline, rows, rule, threshold)
     try:
         return _logistic(pipeline, rows, rule, threshold)
-    except (NotAffineError, _OtherClassifierError):
+    except (UnsupportedModelError, SingularCurvatureError, NoOptimumError):
         return _estimator(pipeline, rows, threshold)
-
-
-class _OtherClassifierError(UnsupportedModelError):
-    """The pipeline ends in another classifier than LogisticRegression."""
 
 
 class _Rows:
@@ -149,11 +167,12 @@ class _Rows:
             )
 
 
-def _schema_of(frame: pd.DataFrame, schema: FeatureSchema | None) -> FeatureSchema:
-    """The schema given, if it is about these columns, else a guess."""
+def _schema_of(pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema | None) -> FeatureSchema:
+    """The schema given, if it is about the columns that the pipeline uses, else a guess about these."""
     import pandas as pd
 
     if schema is None:
+        frame = frame.drop(columns=list(unused_columns(pipeline, frame, np.asarray(y))))
         used = {
             name: frame[name].cat.remove_unused_categories()
             for name in frame.columns
@@ -167,6 +186,9 @@ def _schema_of(frame: pd.DataFrame, schema: FeatureSchema | None) -> FeatureSche
         )
     absent = [name for name in schema.names if name not in frame.columns]
     extra = [name for name in frame.columns if name not in schema.names]
+    if extra:
+        unused = unused_columns(pipeline, frame, np.asarray(y))
+        extra = [name for name in extra if name not in unused]
     if absent or extra:
         raise SchemaError(
             f"Expected a schema of the training rows' {len(frame.columns)} columns, got one that "
@@ -189,7 +211,7 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
 
     _, last = split(pipeline)
     if not isinstance(last, LogisticRegression):
-        raise _OtherClassifierError(
+        raise UnsupportedModelError(
             f"Expected a pipeline that ends in LogisticRegression, got one that ends in {type(last).__name__}; take it "
             "over for promise='simulated' with otherwise='estimator'."
         )
@@ -197,7 +219,7 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
         raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
     found = _affine_map(Probe(steps, rows.frames, ranges), rows)
-    X = filled(rows.X, rows.missing, found, rows.frames)
+    X = filled(rows.X, rows.missing, found.fills, rows.frames)
     frames = Frames.of(rows.frames.schema, rows.frame, found.fills)
     train = rows.training_set(X)
     read = read_logistic_regression(last, train, same_columns=False)
@@ -205,7 +227,7 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
         frames,
         rule,
         deployed=Deployed.of(pipeline, steps, train),
-        recipe=Recipe(steps, rows.frame, np.asarray(rows.y), rows.missing, ranges),
+        recipe=Recipe(steps, rows.frame, np.array(rows.y), rows.missing, ranges),
     )
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
@@ -217,7 +239,8 @@ def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
     try:
         found = probe.found()
         refuse_unknown_categories(found, probe.frames)
-        X = filled(rows.X, rows.missing, found, probe.frames)
+        found = with_checked_fills(probe, found)
+        X = filled(rows.X, rows.missing, found.fills, probe.frames)
         tangled = [name for name in found.tangled if rows.frame[name].isna().any()]
         if not tangled:  # else that is the reason to be told
             rows.refuse_incomplete(X)
@@ -232,26 +255,22 @@ def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
 
 def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
     from rocerf.models.estimator import EstimatorModel
-    from rocerf.models.pipeline_estimator import SchemaSpaceClassifier
+    from rocerf.models.pipeline_estimator import SchemaSpaceClassifier, stand_ins
 
-    if rows.missing.any():
-        name = rows.frames.columns[int(rows.missing.any(axis=0).argmax())]
-        raise DataError(
-            f"Expected no missing numbers for a pipeline that is not affine, got some in {name!r}; fill them in before "
-            "the pipeline, and fit it again."
-        )
-    rows.refuse_incomplete(rows.X)
-    train = rows.training_set(rows.X)
-    columns = Preprocessing.of(pipeline, rows.frame)
-    fitted = SchemaSpaceClassifier.of(pipeline, rows.frames, columns)
-    return EstimatorModel.from_sklearn(fitted, train, threshold=threshold)
+    refuse_what_is_no_classifier(split(pipeline)[1])
+    refuse_unfitted(pipeline)
+    frames = replace(rows.frames, fills=stand_ins(rows.X, rows.missing, rows.frames))
+    X = filled(rows.X, rows.missing, frames.fills, frames)
+    rows.refuse_incomplete(X)
+    fitted = SchemaSpaceClassifier.of(pipeline, frames, Preprocessing.of(pipeline, rows.frame))
+    return EstimatorModel._taken_over(fitted, rows.training_set(X), threshold=threshold, seed=0)
 
 
 def connected(
     fit: LogisticFit, parts: PipelineParts, pipeline: Any, frame: pd.DataFrame, missing: NDArray[np.bool_]
 ) -> PipelineParts:
     """The parts that a model read from a file has with its pipeline; ``frame`` holds its training rows."""
-    frames, train = parts.frames, fit.train
+    pipeline, frames, train = own_copy(pipeline), parts.frames, fit.train
     X = np.where(missing, np.nan, train.X)
     steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
     labels = _labels(train)

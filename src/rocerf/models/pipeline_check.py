@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,9 @@ RANDOM_ROWS = 64
 
 #: Random rows in which each column is changed to find the ones to blame.
 BLAMED_ROWS = 8
+
+#: Random rows in which each number that is filled in is left out, and as many that lack several.
+ROWS_WITH_GAPS = 8
 
 #: How far beyond the training rows random numbers lie, in widths of their range: people may be there.
 BEYOND = 0.5
@@ -51,6 +55,45 @@ def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFram
         raise not_affine(
             _blamed(probe, found), "rows within and somewhat beyond the training rows' ranges come out differently"
         )
+
+
+def with_checked_fills(probe: Probe, found: AffineMap) -> AffineMap:
+    """The map with those fills alone that are put for missing numbers in every row, whatever else it holds or lacks.
+
+    A fill is read off one row. Imputers that look at the other columns (neighbours, regressions) put another number
+    in the next one: then none stands for the missing one, and the column is tangled.
+    """
+    names = sorted(found.fills)
+    if not names:
+        return found
+    rng, tangled = np.random.default_rng(2), set(found.tangled)
+    points = random_points(probe, found, ROWS_WITH_GAPS, rng)
+    for name in names:
+        if not _fills_hold(probe, found, points, [[name]] * len(points)).all():
+            tangled.add(name)
+    left = [name for name in names if name not in tangled]
+    if len(left) > 1:
+        several = [rng.choice(left, rng.integers(2, len(left) + 1), replace=False).tolist() for _ in points]
+        for row in np.flatnonzero(~_fills_hold(probe, found, points, several)):
+            tangled.update(several[row])
+    fills = {name: number for name, number in found.fills.items() if name not in tangled}
+    return replace(found, fills=fills, tangled=frozenset(tangled))
+
+
+def _fills_hold(probe: Probe, found: AffineMap, points: Array, gaps: list[list[str]]) -> NDArray[np.bool_]:
+    """Whether points (m, d) that lack these numbers come out as with the fills in their place, (m,)."""
+    X = points.copy()
+    for row, names in enumerate(gaps):
+        for name in names:
+            X[row, probe.places[name]] = found.fills[name]
+    try:
+        images = probe.steps(probe.frames.decode(points, people=points, missing=gaps))
+    except CannotTransformError:
+        return np.zeros(len(points), bool)
+    # Relative to what is usual in a column: where 0 is filled in, nothing but rounding would be left of it.
+    scale = found.scale(np.vstack([X, probe.ranges.low, probe.ranges.high]))
+    good = np.abs(images - found(X)) <= probe.tolerance * scale  # false for NaN
+    return np.asarray(good.all(axis=1))
 
 
 def _same_on(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> bool:

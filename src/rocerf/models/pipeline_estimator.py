@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+GOLDEN = 0.6180339887498949
+
 
 @lru_cache(maxsize=8)
 def frames_of(text: str) -> Frames:
@@ -37,7 +39,8 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """The user's pipeline, asked and fitted in points of schema space (m, d), which are decoded for it.
 
     ``frames`` is a JSON text, so that the classifier is made of plain values; ``columns`` are the user's columns in the
-    pipeline's order, ``named`` says whether it takes a DataFrame.
+    pipeline's order, ``named`` says whether it takes a DataFrame. A number that equals the frames' fill of its column
+    is a missing one, and is shown to the pipeline as such (:func:`stand_ins`).
     """
 
     def __init__(self, pipeline: Any, frames: str, columns: tuple[str, ...], named: bool = True) -> None:
@@ -72,7 +75,12 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def _decoded(self, X: Any) -> pd.DataFrame | NDArray[Any]:
-        frame = frames_of(self.frames).decode(np.asarray(X, dtype=np.float64))[list(self.columns)]
+        frames, points = frames_of(self.frames), np.asarray(X, dtype=np.float64)
+        gone: list[list[str]] = [[] for _ in points]
+        for name, number in frames.fills.items():
+            for row in np.flatnonzero(points[:, frames.columns.index(name)] == number):
+                gone[row].append(name)
+        frame = frames.decode(points, people=points, missing=gone)[list(self.columns)]
         return frame if self.named else frame.to_numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -91,6 +99,22 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """The pipeline's scores, shape (m,); NaN for points that it cannot take, having lost a category."""
         with quietly():
             return _asked(self.pipeline_.decision_function, self._decoded(X))
+
+
+def stand_ins(X: Array, missing: NDArray[np.bool_], frames: Frames) -> Mapping[str, float]:
+    """For each column of the rows (n, d) with missing numbers, one number in its middle that stands for them.
+
+    Points are finite numbers, also those of a pipeline that does more with a missing value than fill it in. So it is
+    marked by a number that nobody has: it divides the gap above the median in the golden ratio, and is not round.
+    """
+    found = {}
+    for column in np.flatnonzero(missing.any(axis=0)):
+        values = np.unique(X[~missing[:, column], column])
+        middle = int(np.searchsorted(values, np.median(X[~missing[:, column], column]), side="right")) - 1
+        below = values[middle]
+        above = values[middle + 1] if middle + 1 < len(values) else below + 1.0
+        found[frames.columns[column]] = float(below + GOLDEN * (above - below))
+    return found
 
 
 def _asked(method: Callable[[Any], Any], rows: Any) -> Array:

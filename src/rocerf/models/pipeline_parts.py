@@ -6,6 +6,7 @@ judges people today), and the rows and steps that it takes to fit the preprocess
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -97,14 +98,15 @@ class Recipe:
                 f"Expected preprocessing that takes the rows it was fitted on, got one that cannot ({error}) after "
                 "deletions; keep it as it is: preprocessing='frozen'."
             ) from error
-        X = filled(X, self.missing, found, frames)
+        X = filled(X, self.missing, found.fills, frames)
         if not close(images, found, X, 10 * probe.tolerance):
             raise NotAtOptimumError(
                 "Expected preprocessing that, fitted again, makes of its rows what it makes of others, got one that "
                 "does not: it is random, or treats the rows it is fitted on unlike others (TargetEncoder). Use "
                 "preprocessing='frozen'."
             )
-        return Refit(replace(self, steps=steps), found, replace(frames, fills=dict(found.fills)), X)
+        fills = {name: found.fills[name] for name in frames.fills if name in found.fills}  # those that were checked
+        return Refit(replace(self, steps=steps), found, replace(frames, fills=fills), X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +124,11 @@ class Refit:
         return np.where(self.found.refused, -UNSEEN, 0.0) if self.found.refused.any() else None
 
 
-def filled(X: Array, missing: NDArray[np.bool_], found: AffineMap, frames: Frames) -> Array:
-    """Rows (n, d) with the map's numbers in place of missing ones."""
+def filled(X: Array, missing: NDArray[np.bool_], fills: Mapping[str, float], frames: Frames) -> Array:
+    """Rows (n, d) with these numbers in place of missing ones."""
     X = X.copy()
     for column in np.flatnonzero(missing.any(axis=0)):
-        X[missing[:, column], column] = found.fills.get(frames.columns[column], np.nan)
+        X[missing[:, column], column] = fills.get(frames.columns[column], np.nan)
     return X
 
 

@@ -6,7 +6,7 @@ against all training rows and against random rows (:mod:`rocerf.models.pipeline_
 known by name, so every one that is affine will do.
 
 What a number is filled in with where it is missing follows in the same way: the image of the base row without it lies
-on the line of its images.
+on the line of its images. Whether other rows get the same number is asked there, too.
 """
 
 from __future__ import annotations

@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 #: Rows transformed at a time: sparse results are made dense, so this bounds memory.
 CHUNK = 8192
 
+#: Rows in which each column is left out to see whether the preprocessing misses it.
+FEW = 100
+
 
 class CannotTransformError(Exception):
     """The preprocessing raised, or gave no finite numbers; internal, always turned into an error for users."""
@@ -132,6 +135,35 @@ class Preprocessing:
                 f"({type(error).__name__}: {error}); delete fewer rows, or keep it as it is: preprocessing='frozen'."
             ) from error
         return replace(self, parts=fresh), found
+
+
+def unused_columns(pipeline: Any, frame: pd.DataFrame, labels: NDArray[Any]) -> tuple[str, ...]:
+    """The columns that the preprocessing does without, found by leaving them out: it makes the same of the rows.
+
+    So must the preprocessing fitted again, which may choose its columns by place or by type.
+    """
+    few, needed = frame.iloc[:FEW], list(frame.columns)
+    try:
+        images = Preprocessing.of(pipeline, frame)(few)
+        for name in frame.columns:
+            rest = few[[other for other in needed if other != name]]
+            if rest.shape[1] and _makes(pipeline, rest, images):
+                needed.remove(name)
+        if len(needed) == frame.shape[1]:
+            return ()
+        left = frame[needed]
+        again, found = (Preprocessing.of(pipeline, rows).fitted_again(rows, labels)[0](rows) for rows in (frame, left))
+    except (CannotTransformError, UnsupportedModelError):
+        return ()
+    same = again.shape == found.shape and np.allclose(again, found, rtol=1e-9, atol=0.0, equal_nan=True)
+    return tuple(name for name in frame.columns if name not in needed) if same else ()
+
+
+def _makes(pipeline: Any, rows: pd.DataFrame, images: Array) -> bool:
+    try:
+        return np.array_equal(Preprocessing.of(pipeline, rows)(rows), images, equal_nan=True)
+    except CannotTransformError:
+        return False
 
 
 def dense(rows: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +45,23 @@ class Asked:
         named = given and train.from_frame
         columns = tuple(str(name) for name in X.columns if str(name) in train.columns) if named else None
         return cls(matrix, ("",) * len(matrix), index if given else None, columns)
+
+    def judged(self, model: Refittable, points: Array, places: NDArray[np.intp]) -> Array:
+        """What :func:`judged` says of points (m, d) for the people at these places, (m,)."""
+        missing = None if self.missing is None else [self.missing[place] for place in places]
+        return judged(model, points, self.matrix[places], missing)
+
+
+def judged(
+    model: Refittable, points: Array, people: Array | None = None, missing: Sequence[Sequence[str]] | None = None
+) -> Array:
+    """Scores (P,) by the model people are judged by today, asked about exactly the rows that are handed out.
+
+    Points (P, d) of a pipeline are handed out in the user's own columns. There ``people`` (P, d) who came without the
+    features ``missing`` and do not change them are without them again, and it is the pipeline that fills them in.
+    """
+    frames: Frames | None = getattr(model, "frames", None)
+    if frames is None:
+        return model.deployed_score(points)
+    rows: Any = frames.decode(points, people=people, missing=missing)
+    return model.deployed_score(rows)

@@ -16,7 +16,7 @@ from rocerf.data.columns import is_number
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
-from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.errors import OptionError, SchemaError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.models.options import checked_seed, positive_whole
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from rocerf.recourse.letter_words import Words
 
 Array = NDArray[np.float64]
+
+#: A move of less than this share of a column's spread is a rounding error of a solver, and no change to ask for.
+UNMOVED = 1e-9
 
 _STATUS_OF = {
     Outcome.FOUND: Status.ANSWERED,
@@ -137,6 +140,7 @@ class Rocerf:
                     "make one with FeatureSchema.from_frame or FeatureSchema.free."
                 )
             schema.check_columns(model.train.columns)
+            _refuse_looser_kinds(schema, getattr(model, "schema", None))
         self.schema = schema
         self.max_changes = None if max_changes is None else positive_whole(max_changes, "max_changes")
         self._table = cost if isinstance(cost, CostTable) else None
@@ -196,7 +200,7 @@ class Rocerf:
         ``excluded`` holds for each person sets of attributes of which at least one must stay as it is.
         """
         asked = Asked.of(X, self.model)
-        triage = Triage.of(asked.matrix, self.model, self.schema, self.promise, asked.problems)
+        triage = Triage.of(asked, self.model, self.schema, self.promise)
         asking = triage.asking
         if len(asking):
             self._prepare(progress)
@@ -211,9 +215,10 @@ class Rocerf:
     ) -> tuple[Recourses, ...]:
         """Up to ``most`` answers for each person of X that ask for different changes, cheapest first.
 
-        The first are those of :meth:`explain`. Each further one leaves at least one attribute as it is that each
-        earlier one changes, and is the cheapest of that kind; who has no further one is unanswered there, with a
-        reason.
+        The first are those of :meth:`explain`. Each further one leaves alone at least one of the main changes of each
+        earlier one, and is the cheapest of that kind; who has no further one is unanswered there, with a reason. The
+        main changes are the dearest ones, as many as it takes for the rest to cost less than half: an answer that
+        merely spares the smallest of ten changes is no alternative.
         """
         positive_whole(most, "most")
         found = [self.explain(X, progress=progress)]
@@ -222,13 +227,31 @@ class Rocerf:
         while len(found) < most and found[-1].answered.any():
             changed = FeasibleSet.around(found[-1].people, schema).changed(found[-1].matrix)
             for person in np.flatnonzero(found[-1].answered):
-                excluded[person] = (*excluded[person], frozenset(np.flatnonzero(changed[person]).tolist()))
+                main = self._main_changes(found[-1], int(person), np.flatnonzero(changed[person]))
+                excluded[person] = (*excluded[person], main)
 
             def further(master: Master, tell: Progress | None) -> Solution:
                 return self._solver(self.promise, master, self.delta, tell)
 
             found.append(self.explain_by(further, X, progress, excluded))
         return tuple(found)
+
+    def _main_changes(self, found: Recourses, person: int, changed: NDArray[np.intp]) -> frozenset[int]:
+        """Of the attributes that an answer changes, the dearest: without them the rest costs less than half."""
+        x0, x = found.people[person], found.matrix[person]
+        attributes = found.schema.attributes
+
+        def cost_without(left_out: Iterable[int]) -> float:
+            point = x.copy()
+            for place in left_out:
+                columns = list(attributes[place].places)
+                point[columns] = x0[columns]
+            return float(self.cost.of(point[None], x0[None])[0])
+
+        dearest = sorted(changed.tolist(), key=lambda place: cost_without((place,)))
+        whole = cost_without(())
+        most = next((n for n in range(1, len(dearest)) if cost_without(dearest[:n]) < 0.5 * whole), len(dearest))
+        return frozenset(dearest[:most])
 
     def _master(self, X0: Array, *, ruled: bool = False) -> Master:
         """The problem of people (P, d); ``ruled`` with attributes to speak of, though there be no schema."""
@@ -270,7 +293,9 @@ class Rocerf:
 
     def _assemble(self, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
         matrix, asking = asked.matrix, triage.asking
-        self._confirm(solution, master)
+        still = np.abs(solution.points - matrix[asking]) <= UNMOVED * np.asarray(self.model.train.spread)
+        solution.points[:] = np.where(still, matrix[asking], solution.points)
+        self._confirm(solution, master, asked, asking)
         people = len(matrix)
         points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
         points[asking], margins[asking] = solution.points, solution.values
@@ -306,17 +331,17 @@ class Rocerf:
             missing=asked.missing,
         )
 
-    def _confirm(self, solution: Solution, master: Master) -> None:
+    def _confirm(self, solution: Solution, master: Master, asked: Asked, asking: NDArray[np.intp]) -> None:
         """Take back points that break a rule, or that the model people are judged by, asked once more, refuses.
 
         Neither should happen. It is looked at all the same, by other code than found the points, and as the person will
-        be judged: in the user's own columns and by the user's own model.
+        be judged: by the user's own model, in exactly the rows that are handed out.
         """
         found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
         if not len(found):
             return
         points = solution.points[found]
-        good = master.allowed.of(found).holds(points) & (self.model.deployed_score(points) >= 0)
+        good = master.allowed.of(found).holds(points) & (asked.judged(self.model, points, asking[found]) >= 0)
         solution.forget(found[~good])
         solution.outcomes[found[~good]] = Outcome.GAVE_UP
 
@@ -325,7 +350,7 @@ class Rocerf:
         recourses: Recourses | Sequence[Recourses],
         *,
         valid_until: date | None,
-        model_version: str = "",
+        model_version: str | None = "",
         issued: date | None = None,
         language: str | Words = "en",
         digits: int = 3,
@@ -419,6 +444,23 @@ class Rocerf:
             searches=self.promise.searches,
             assumptions=(*self.model.assumptions(), *self.promise.assumptions),
         )
+
+
+#: What a column of a kind may be in a stricter schema, besides the same.
+_STRICTER = {Kind.CONTINUOUS: (Kind.INTEGER, Kind.BINARY), Kind.INTEGER: (Kind.BINARY,)}
+
+
+def _refuse_looser_kinds(schema: FeatureSchema, own: FeatureSchema | None) -> None:
+    """Points must be values of the user's columns as their model has them: 1.98 children are nobody's."""
+    if own is None:
+        return
+    for feature, known in zip(schema.column_features, own.column_features, strict=True):
+        if feature.kind is not known.kind and feature.kind not in _STRICTER.get(known.kind, ()):
+            raise SchemaError(
+                f"Expected {known.name!r} to be {known.kind.value}, as in the schema that the pipeline was taken over "
+                f"with, got {feature.kind.value}, which allows values that this column cannot hold; start from "
+                "model.schema, or take the pipeline over with this schema: rocerf.from_pipeline(..., schema=...)."
+            )
 
 
 def _checked_delta(delta: Any) -> float | Literal["calibrate"]:

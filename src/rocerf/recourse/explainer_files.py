@@ -22,6 +22,8 @@ from rocerf.errors import FileFormatError, OptionError
 from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.model import Refittable
 from rocerf.promises.certified import Certified
+from rocerf.promises.first_order import FirstOrder
+from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
 from rocerf.promises.simulated import Simulated, SimulatedPromise
@@ -136,7 +138,7 @@ def _learned(promise: Promise) -> dict[str, Any]:
         return promise.certificate.to_arrays()
     if isinstance(promise, SimulatedPromise):
         return promise.to_arrays()
-    if promise.wording.name in ("first_order", "local_linear"):
+    if isinstance(promise, FirstOrder) or (isinstance(promise, LocalLinear) and promise.sampling == "widened"):
         return {}
     raise OptionError(
         f"Expected a promise about deletions made by rocerf to save, got {promise.wording.name!r}; "

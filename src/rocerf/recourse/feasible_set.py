@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from rocerf.data.schema import Attribute, FeatureSchema, Kind
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: A relation may be missed by this much, relative to its own size: the rounding of a sum.
+#: A relation may be missed by this much, relative to the size of its terms: the rounding of a sum.
 ROUNDING = 1e-9
 
 
@@ -22,7 +23,8 @@ class Rules:
 
     ``steps`` (d,) is the distance between allowed values of a column, 0 where all are; it counts from the person's own
     value where ``from_own`` (d,), else from 0. ``relations`` (r, d) and ``limits`` (r,) mean ``relations x <= limits``.
-    At most ``most_changes`` attributes may change.
+    At most ``most_changes`` attributes may change. An own value between the steps of its column is allowed too: what a
+    model fills in for a missing whole number need not be one, and nobody must change what they did not give.
     """
 
     steps: Array
@@ -39,6 +41,24 @@ class Rules:
         whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool)
         return cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes, whole)
 
+    def room(self, X: Array, X0: Array) -> Array:
+        """By how much rounding may miss each relation on the way from X0 to X, both (P, d); (P, r).
+
+        Relative to what is added up: there is no size that is small in every unit.
+        """
+        terms = np.maximum(np.abs(X), np.abs(X0)) @ np.abs(self.relations).T
+        return np.asarray(ROUNDING * (np.abs(self.limits) + terms))
+
+    def half_spaces(self, X0: Array, scale: Array) -> tuple[Array, Array]:
+        """The relations as ``normals u >= offsets`` for steps ``u = (x - X0) / scale``: (r, d) and (P, r).
+
+        In lengths of the row, so that tolerances mean the same in every unit.
+        """
+        normals = -self.relations * scale
+        length = np.abs(normals).max(axis=1, initial=0.0)
+        length = np.where(length > 0, length, 1.0)
+        return normals / length[:, None], (X0 @ self.relations.T - self.limits) / length
+
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
@@ -54,12 +74,18 @@ class FeasibleSet:
     excluded: tuple[tuple[frozenset[int], ...], ...] | None = None
 
     @classmethod
-    def around(cls, X0: Array, schema: FeatureSchema | None, most_changes: int | None = None) -> FeasibleSet:
-        """What the schema allows each person; without a schema, everything."""
+    def around(
+        cls,
+        X0: Array,
+        schema: FeatureSchema | None,
+        most_changes: int | None = None,
+        missing: Sequence[Sequence[str]] | None = None,
+    ) -> FeasibleSet:
+        """What the schema allows each person, who came without the features ``missing``; without one, everything."""
         if schema is None and most_changes is None:
             return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
         schema = schema or FeatureSchema.free(f"x{place}" for place in range(X0.shape[1]))
-        return cls(*schema.box(X0), X0, Rules.of(schema, most_changes))
+        return cls(*schema.box(X0, missing), X0, Rules.of(schema, most_changes))
 
     def of(self, people: NDArray[np.intp]) -> FeasibleSet:
         """The sets of these people."""
@@ -117,6 +143,22 @@ class FeasibleSet:
         start = self.X0 if self.rules.whole is None else np.where(self.rules.whole, np.rint(self.X0), self.X0)
         return np.where(self.rules.from_own, start, 0.0)
 
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        """The first and last step inside the boxes, counted from the anchors, two arrays (P, d)."""
+        steps = np.ones(self.X0.shape[1]) if self.rules is None else np.where(self.rules.steps > 0, self.rules.steps, 1)
+        least = np.ceil((self.lower - self.anchors) / steps - ROUNDING)
+        return least, np.floor((self.upper - self.anchors) / steps + ROUNDING)
+
+    @property
+    def loose(self) -> Mask:
+        """Columns with steps in which a person stands between two of them, inside the box, (P, d)."""
+        if self.rules is None:
+            return np.zeros(self.X0.shape, bool)
+        places = (self.X0 - self.anchors) / np.where(self.rules.steps > 0, self.rules.steps, 1.0)
+        between = np.abs(places - np.rint(places)) > ROUNDING * (1 + np.abs(places))
+        return np.asarray(self.stepped & between & (self.lower <= self.X0) & (self.upper >= self.X0))
+
     def complete(self, attribute: Attribute) -> Mask:
         """Who must have one of the categories with a column, (P,); others may have the reference category."""
         return np.asarray((self.X0[:, list(attribute.tied)] == 1).any(axis=1) | attribute.complete)
@@ -126,11 +168,8 @@ class FeasibleSet:
         """People whose own values contradict the rules, shape (P,)."""
         empty = (self.lower > self.upper).any(axis=1)
         if self.rules is not None:
-            steps = np.where(self.rules.steps > 0, self.rules.steps, 1.0)
-            counts = np.floor((self.upper - self.anchors) / steps + ROUNDING) - np.ceil(
-                (self.lower - self.anchors) / steps - ROUNDING
-            )
-            empty = empty | (self.stepped & (counts < 0)).any(axis=1)
+            least, most = self._ends
+            empty = empty | (self.stepped & ~self.loose & (most < least)).any(axis=1)
         return np.asarray(empty)
 
     def clip(self, X: Array) -> Array:
@@ -144,10 +183,10 @@ class FeasibleSet:
             return self.clip(X)
         steps = np.where(rules.steps > 0, rules.steps, 1.0)
         places = np.rint((X - self.anchors) / steps)
-        least = np.ceil((self.lower - self.anchors) / steps - ROUNDING)
-        most = np.floor((self.upper - self.anchors) / steps + ROUNDING)
+        least, most = self._ends
         on_steps = self.anchors + steps * np.clip(places, least, most)
-        on_steps = np.where(np.abs(on_steps - self.X0) <= ROUNDING * steps, self.X0, on_steps)
+        stays = self.loose & ((most < least) | (np.abs(X - self.X0) <= np.abs(X - on_steps)))
+        on_steps = np.where(stays | (np.abs(on_steps - self.X0) <= ROUNDING * steps), self.X0, on_steps)
         X = self.clip(np.where(self.stepped, on_steps, X))  # a last step may miss its bound by rounding
         for attribute in rules.attributes:
             columns = list(attribute.places)
@@ -173,13 +212,13 @@ class FeasibleSet:
         steps = np.where(rules.steps > 0, rules.steps, 1.0)
         places = (X - self.anchors) / steps
         on_steps = ~self.stepped | (np.abs(places - np.rint(places)) <= ROUNDING * (1 + np.abs(places)))
+        on_steps |= X == self.X0
         inside &= on_steps.all(axis=1)
         for attribute in rules.attributes:
             if attribute.categories is not None:
                 total = X[:, list(attribute.places)].sum(axis=1)
                 inside &= (total == 1) | ((total == 0) & ~self.complete(attribute))
-        room = ROUNDING * (1 + np.abs(rules.limits) + np.abs(X) @ np.abs(rules.relations).T)
-        inside &= (rules.limits + room >= X @ rules.relations.T).all(axis=1)
+        inside &= (rules.limits + rules.room(X, self.X0) >= X @ rules.relations.T).all(axis=1)
         if rules.most_changes is not None:
             inside &= self.changed(X).sum(axis=1) <= rules.most_changes
         if self.excluded is not None:

@@ -8,6 +8,7 @@ never rounded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from math import floor, log10
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.promises.promise import Promise
+from rocerf.recourse.asked import judged
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.result import Recourses, Status
 from rocerf.recourse.solving import PerPerson
@@ -33,9 +35,6 @@ FURTHER_DIGITS = 4
 
 #: Digits of the change that rounding leaves at least: nobody is asked for more than a tenth beyond the change.
 DIGITS_OF_CHANGE = 2
-
-#: A move of less than this share of a value is a rounding error of the solver, and no change to tell anybody.
-UNMOVED = 1e-9
 
 _EXACT = Context(prec=400)
 
@@ -53,12 +52,13 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
         explainer._prepare(None)
     allowed = explainer._master(X0).allowed
     exact = _exact(allowed, found)
+    missing: list[Sequence[str]] = [() if recourses.missing is None else recourses.missing[person] for person in people]
     todo = np.arange(len(people))
     for further in (*range(FURTHER_DIGITS + 1), None):
         if not len(todo):
             break
         tried = exact[todo] if further is None else _rounded(explainer, allowed.of(todo), exact[todo], digits, further)
-        foreseen = _foreseen(explainer, allowed.of(todo), tried)
+        foreseen = _foreseen(explainer, allowed.of(todo), tried, [missing[int(place)] for place in todo])
         good = np.isfinite(foreseen)
         points[todo[good]], margins[todo[good]] = tried[good], foreseen[good]
         todo = todo[~good]
@@ -93,11 +93,17 @@ def _with_points(
     )
 
 
-def _foreseen(explainer: Rocerf, allowed: FeasibleSet, points: Array) -> Array:
-    """The lowest score that the promise foresees at points (P, d), (P,); NaN where a rule, the model or it says no."""
+def _foreseen(explainer: Rocerf, allowed: FeasibleSet, points: Array, missing: Sequence[Sequence[str]]) -> Array:
+    """The lowest score that the promise foresees at points (P, d), (P,); NaN where a rule, the model or it says no.
+
+    ``missing`` names the features that each person came without.
+    """
     foreseen = np.full(len(points), np.nan)
     obeying = np.flatnonzero(allowed.holds(points))
-    accepted = obeying[explainer.model.deployed_score(points[obeying]) >= 0] if len(obeying) else obeying
+    accepted = obeying
+    if len(obeying):
+        without = [missing[int(place)] for place in obeying]
+        accepted = obeying[judged(explainer.model, points[obeying], allowed.X0[obeying], without) >= 0]
     if isinstance(explainer.promise, PerPerson):
         for place in accepted:
             own = explainer.promise.for_person(allowed.X0[place])
@@ -114,13 +120,12 @@ def _kept(promise: Promise, points: Array, delta: float) -> Array:
 
 
 def _exact(allowed: FeasibleSet, points: Array) -> Array:
-    """Points (P, d) without the solver's rounding errors: what has not moved is as it was, steps are whole steps."""
+    """Points (P, d) without rounding errors: steps are whole steps."""
     X0, rules = allowed.X0, allowed.rules
-    moved = np.abs(points - X0) > UNMOVED * (1.0 + np.abs(X0))
-    exact = np.where(moved, points, X0)
+    exact = points.copy()
     if rules is None:
         return exact
-    for person, column in np.argwhere(moved & (rules.steps > 0)):
+    for person, column in np.argwhere((points != X0) & (rules.steps > 0)):
         anchor, step = allowed.anchors[person, column], rules.steps[column]
         count = round((points[person, column] - anchor) / step)
         # In decimals, as people count: 0.1 and twice 0.1 more are 0.3.

@@ -112,9 +112,9 @@ class Master:
         normals = slopes * scale
         rules = self.allowed.rules
         if rules is not None and len(rules.limits):
-            related = np.broadcast_to(-rules.relations * scale, (len(people), *rules.relations.shape))
-            normals = np.concatenate([normals, related], axis=1)
-            offsets = np.concatenate([offsets, x0 @ rules.relations.T - rules.limits], axis=1)
+            related, beyond = rules.half_spaces(x0, scale)
+            normals = np.concatenate([normals, np.broadcast_to(related, (len(people), *related.shape))], axis=1)
+            offsets = np.concatenate([offsets, beyond], axis=1)
         if self.cost.norm is Norm.L2:
             projection = project(normals, offsets, lower, upper)
             steps, found, failed = projection.points, projection.feasible, projection.failed

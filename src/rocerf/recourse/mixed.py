@@ -1,7 +1,8 @@
 """The master problem of one person as a mixed-integer program, solved by HiGHS.
 
 Columns that may move become variables: a whole number of steps where values are stepped (0/1 for answers and
-categories), a number of ``scale`` otherwise. One-hot groups sum to one, relations and cuts are rows, and where the
+categories), a number of ``scale`` otherwise; where the own value is between two steps, a 0/1 variable chooses between
+it and the steps. One-hot groups sum to one, relations and cuts are rows, and where the
 number of changes is limited a 0/1 variable for each attribute says whether it may move.
 
 L1-like costs are linear in these variables; a curved price (percentiles) takes a 0/1 variable wherever it falls. The
@@ -162,8 +163,8 @@ class MixedProblem:
             return rough
         normals, offsets = slopes * scale, aims - slopes @ self.x0
         if rules is not None and len(rules.limits):
-            normals = np.vstack([normals, -rules.relations * scale])
-            offsets = np.concatenate([offsets, rules.relations @ self.x0 - rules.limits])
+            related, beyond = rules.half_spaces(self.x0[None], scale)
+            normals, offsets = np.vstack([normals, related]), np.concatenate([offsets, beyond[0]])
         low, high = (lower - self.x0) / scale, (upper - self.x0) / scale
         answer = project(normals[None], offsets[None], low[None], high[None])
         if not answer.feasible[0]:

@@ -27,9 +27,16 @@ class Program:
         rules = allowed.rules
         low = np.maximum(allowed.lower[0], np.minimum(x0 - reach * cost.scale, allowed.upper[0]))
         high = np.minimum(allowed.upper[0], np.maximum(x0 + reach * cost.scale, allowed.lower[0]))
-        self.stepped, movable = allowed.stepped[0], low < high
-        self.continuous = movable & ~self.stepped
         steps = np.ones(d) if rules is None else np.where(rules.steps > 0, rules.steps, 1.0)
+        loose = allowed.loose[0]
+        least = np.ceil((low - allowed.anchors[0]) / steps - ROUNDING)
+        most = np.floor((high - allowed.anchors[0]) / steps + ROUNDING)
+        # Between two steps and none of them within reach: the person stays.
+        low, high = (np.where(loose & (most < least), x0, end) for end in (low, high))
+        movable = low < high
+        self.stepped, self.loose = allowed.stepped[0] & ~loose, loose & movable
+        self.continuous = movable & ~self.stepped & ~self.loose
+        self.moving = self.stepped | self.loose | self.continuous
         self.base = np.where(self.stepped, allowed.anchors[0], x0)
         self.unit = np.where(self.stepped, steps, cost.scale)
         ends = (low - self.base) / self.unit, (high - self.base) / self.unit
@@ -47,6 +54,9 @@ class Program:
         self.square: dict[int, int] = {}
         self._lines: set[tuple[int, float]] = set()
         self.gap, self.bound, self.failed = 0.0, 0.0, False
+        self._chosen: dict[int, tuple[int, int]] = {}
+        for column in np.flatnonzero(self.loose):
+            self._loosen(int(column), float(steps[column]), float(least[column]), float(most[column]))
         self._rules()
         self._prices()
 
@@ -58,7 +68,21 @@ class Program:
         return len(self.lower) - 1
 
     def _moving(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self.stepped | self.continuous)
+        return np.flatnonzero(self.moving)
+
+    def _loosen(self, j: int, step: float, least: float, most: float) -> None:
+        """Column j is at the person's own value or ``least`` to ``most`` steps from its anchor."""
+        start = float(self.allowed.anchors[0, j])
+        away = (start - float(self.x0[j])) / step
+        stays = self._new(0.0, 1.0, whole=True)
+        count = self._new(min(least, 0.0), max(most, 0.0), whole=True)
+        self.rows += [({count: 1.0, stays: most}, most), ({count: -1.0, stays: -least}, -least)]
+        # In steps: x - own = (1 - stays) (anchor - own) + count.
+        unit = float(self.unit[j]) / step
+        self.equal.append(({j: unit, stays: away, count: -1.0}, away))
+        ends = 0.0, away + least, away + most
+        self.lower[j], self.upper[j] = min(ends) / unit, max(ends) / unit
+        self._chosen[j] = stays, count
 
     def _in_columns(self, row: Array) -> tuple[dict[int, float], float]:
         """``row x`` as coefficients of z and a constant."""
@@ -72,7 +96,8 @@ class Program:
         coefficients, constant = self._in_columns(row)
         length = max((abs(value) for value in coefficients.values()), default=0.0)
         if length == 0.0:
-            if constant > limit + ROUNDING * (1 + abs(limit)):
+            size = abs(limit) + float(np.abs(row[row != 0.0]) @ np.abs(self.fixed_value[row != 0.0]))
+            if constant > limit + ROUNDING * size:
                 self.rows.append(({}, -1.0))  # no point at all
             return
         self.rows.append(({j: value / length for j, value in coefficients.items()}, (limit - constant) / length))
@@ -109,7 +134,7 @@ class Program:
     def _switch(self, places: tuple[int, ...]) -> int | None:
         """A 0/1 variable without which none of these columns leaves its own value."""
         own = (self.x0 - self.base) / self.unit
-        columns = [j for j in places if self.stepped[j] or self.continuous[j]]
+        columns = [j for j in places if self.moving[j]]
         must = any(self.fixed_value[j] != self.x0[j] for j in places if j not in columns)
         if not columns:
             return self._new(1.0, 1.0, whole=True) if must else None
@@ -122,7 +147,7 @@ class Program:
 
     def _prices(self) -> None:
         up, down = (np.where(np.isfinite(p[0]), p[0], 0.0) for p in self.cost.prices(self.x0[None]))
-        for j in np.flatnonzero(~(self.stepped | self.continuous)):
+        for j in np.flatnonzero(~self.moving):
             self.constant += self._of(int(j), float(self.fixed_value[j]), up, down)
         for j in self._moving():
             if self.lower[j] == self.upper[j]:  # one step inside the box is no choice
@@ -237,6 +262,9 @@ class Program:
         d = len(self.x0)
         values = np.where(self.stepped, self.base + self.unit * np.rint(z[:d]), self.base + self.unit * z[:d])
         values = np.where(np.isnan(self.fixed_value), values, self.fixed_value)
+        for j, (stays, count) in self._chosen.items():
+            away = float(self.allowed.rules.steps[j]) * np.rint(z[count])  # type: ignore[union-attr]
+            values[j] = self.x0[j] if z[stays] > 0.5 else self.allowed.anchors[0, j] + away
         # A move below a billionth of the column's scale is the solver's rounding.
         still = self.continuous & (np.abs(values - self.x0) <= 1e-9 * self.cost.scale)
         values = np.where(still, self.x0, values)

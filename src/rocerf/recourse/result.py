@@ -248,9 +248,8 @@ class Recourses:
     def _changes(self, i: int) -> tuple[Change, ...]:
         if self.statuses[i] is not Status.ANSWERED:
             return ()
-        # What moved by less than a billionth of its size moved by rounding only.
         before, after = self.people[i], self.matrix[i]
-        moved = np.abs(after - before) > 1e-9 * (1.0 + np.abs(before))
+        moved = after != before
         missing = () if self.missing is None else self.missing[i]
         changes = []
         for attribute in self.schema.attributes:

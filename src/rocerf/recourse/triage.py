@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from rocerf.data.schema import FeatureSchema
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import Promise
+from rocerf.recourse.asked import Asked
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.result import Status
 
@@ -26,24 +26,19 @@ class Triage:
     asking: NDArray[np.intp]
 
     @classmethod
-    def of(
-        cls,
-        matrix: Array,
-        model: Refittable,
-        schema: FeatureSchema | None,
-        promise: Promise,
-        problems: Sequence[str],
-    ) -> Triage:
-        """Sort people (P, d) into those the solver must see and those answered by a reason."""
+    def of(cls, asked: Asked, model: Refittable, schema: FeatureSchema | None, promise: Promise) -> Triage:
+        """Sort people into those the solver must see and those answered by a reason."""
+        matrix, problems = asked.matrix, asked.problems
         finite = np.asarray(np.isfinite(matrix).all(axis=1))
         safe = np.where(finite[:, None], matrix, 0.0)
         said = list(problems)
         if schema is not None:
-            said = [known or own for known, own in zip(said, schema.problems(safe), strict=True)]
+            said = [known or own for known, own in zip(said, schema.problems(safe, asked.missing), strict=True)]
         usable = finite & np.array([not text for text in said], bool)
         accepted = np.zeros(len(matrix), bool)
-        accepted[usable] = model.deployed_score(matrix[usable]) >= 0 if usable.any() else False
-        contradicted = usable & ~accepted & FeasibleSet.around(safe, schema).empty
+        if usable.any():
+            accepted[usable] = asked.judged(model, matrix[usable], np.flatnonzero(usable)) >= 0
+        contradicted = usable & ~accepted & FeasibleSet.around(safe, schema, missing=asked.missing).empty
         impossible = promise.impossible()
         statuses = [Status.ANSWERED] * len(matrix)
         reasons = [""] * len(matrix)

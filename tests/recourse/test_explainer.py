@@ -1,0 +1,122 @@
+"""Rocerf with pipelines: who is judged and what is handed out is put to the user's own pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pipelines import applicants, classifier, columns, fitted, model_of, usual
+from rocerf import Rocerf
+from rocerf.data.frames import Frames
+from rocerf.errors import SchemaError
+from rocerf.models.pipeline_parts import Deployed
+from rocerf.recourse.asked import judged
+from rocerf.recourse.result import Recourses, Status
+
+
+def _loans() -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(2)
+    income = rng.normal(size=300)
+    frame = pd.DataFrame({"income": income, "debt": income + rng.normal(0, 0.3, 300), "other": rng.normal(size=300)})
+    return frame, (frame["other"] - 1.5 * frame["debt"] + rng.normal(0, 0.5, 300) > 0).to_numpy().astype(int)
+
+
+def _codes(found: Recourses) -> set[str]:
+    return {status.code for status in found.statuses}
+
+
+def test_nobody_is_judged_by_a_number_that_the_pipeline_does_not_put() -> None:
+    frame, y = _loans()
+    pipeline = fitted(make_pipeline(StandardScaler(), KNNImputer(), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    people = frame.head(60).assign(debt=np.nan)
+    found = Rocerf(model, 2, promise="first_order").explain(people)
+    assert _codes(found) == {"invalid_input"}
+    assert all("'debt'" in reason for reason in found.reasons)
+    found = Rocerf(model, 2, promise="first_order").explain(frame.head(60))
+    own = pipeline.predict(frame.head(60))
+    assert [status is Status.ALREADY_ACCEPTED for status in found.statuses] == (own == 1).tolist()
+
+
+def test_people_without_a_number_are_judged_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, y = _loans()
+    frame.loc[::9, "debt"] = np.nan
+    pipeline = fitted(make_pipeline(SimpleImputer(), StandardScaler(), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    people = frame.assign(debt=np.where(np.arange(300) % 2, frame["debt"], np.nan)).head(80)
+    asked: list[pd.DataFrame] = []
+    log_odds = Deployed.log_odds
+    monkeypatch.setattr(Deployed, "log_odds", lambda self, rows: asked.append(rows) or log_odds(self, rows))
+    schema = model.schema.edit("debt", direction="fixed")
+    found = Rocerf(model, 2, promise="first_order", schema=schema).explain(people)
+    # Once about the people as they came, once about the answers as they are handed out.
+    pd.testing.assert_frame_equal(asked[0], people, check_index_type=False)
+    pd.testing.assert_frame_equal(asked[-1].reset_index(drop=True), found.points[found.answered].reset_index(drop=True))
+    assert asked[-1]["debt"].isna().any()
+    assert (pipeline.predict(found.points[found.answered]) == 1).all()
+
+
+def test_an_answer_that_the_pipeline_refuses_as_handed_out_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, y = _loans()
+    pipeline = fitted(make_pipeline(StandardScaler(), KNNImputer(), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    # As if the fill had been believed.
+    assert model.frames is not None
+    monkeypatch.setitem(model.frames.fills, "debt", float(frame["debt"].min()))
+    people = frame.assign(debt=np.nan).head(100)
+    schema = model.schema.edit("debt", direction="fixed")
+    found = Rocerf(model, 2, promise="first_order", schema=schema).explain(people)
+    own = pipeline.predict(people)
+    assert [status is Status.ALREADY_ACCEPTED for status in found.statuses] == (own == 1).tolist()
+    assert "gave_up" in _codes(found)
+    if found.answered.any():
+        assert (pipeline.predict(found.points[found.answered]) == 1).all()
+
+
+def test_judged_asks_about_the_rows_that_are_handed_out() -> None:
+    frame, y = applicants(120, missing=True)
+    texts = make_pipeline(SimpleImputer(strategy="most_frequent"), usual()[0].transformers[1][1])
+    pipeline = fitted(make_pipeline(columns(SimpleImputer(), texts), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    frames: Any = model.frames
+    assert isinstance(frames, Frames)
+    X, _, _ = frames.encode(frame)
+    np.testing.assert_allclose(
+        judged(model, X, X, frames.missing(frame)), pipeline.decision_function(frame), atol=1e-12
+    )
+    np.testing.assert_allclose(judged(model, X), pipeline.decision_function(frame), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("cars", {"kind": "continuous"}),
+        ("member", {"kind": "continuous"}),
+        ("member", {"kind": "integer"}),
+    ],
+)
+def test_a_schema_must_not_allow_what_the_columns_cannot_hold(name: str, changes: dict[str, Any]) -> None:
+    frame, y = applicants(120)
+    model = model_of(fitted(usual(), frame, y), frame, y)
+    assert model.schema is not None
+    with pytest.raises(SchemaError, match=f"'{name}' to be (integer|binary), .* got {changes['kind']}.*from_pipeline"):
+        Rocerf(model, 1, schema=model.schema.edit(name, **changes))
+
+
+def test_a_schema_may_be_stricter_than_the_models() -> None:
+    frame, y = applicants(120)
+    pipeline = fitted(usual(), frame, y)
+    model = model_of(pipeline, frame, y)
+    assert model.schema is not None
+    people = frame[pipeline.predict(frame) == 0].head(5).round({"income": 0})
+    schema = model.schema.edit("income", kind="integer").edit("age", direction="fixed")
+    found = Rocerf(model, 1, promise="first_order", cost="l1", schema=schema).explain(people)
+    assert found.answered.any()
+    points = found.points[found.answered]
+    assert (points["income"] == points["income"].round()).all()
