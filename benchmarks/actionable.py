@@ -6,18 +6,20 @@ from scratch, with preprocessing frozen and refitted; what do the rules cost; an
 units of one plain mixed-integer solve (the cheapest allowed point that today's model accepts).
 
 Run: ``python -m benchmarks.actionable`` (``--people`` limits Adult's people, drawn at random; ``--processes`` shares
-them out).
+them out). What is done stays in out/actionable, and a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,19 @@ class Task:
     def free(self) -> rocerf.Rocerf:
         """The same without any rule."""
         return self.explainer(schema=rocerf.FeatureSchema.free(self.model.train.columns))
+
+    def kept_answers(self, at: int, people: pd.DataFrame, audited: int) -> pd.DataFrame:
+        """The same, from the file that an earlier run with this version left, or kept in one."""
+        told = repr((rocerf.__version__, people.index.tolist(), audited, SHARE, AUDIT_SEED))
+        folder = Path("out/actionable")
+        path = folder / f"{self.name}-{self.cost}-{at}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.csv"
+        if not path.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            found = self.answers(people, audited)
+            whole = path.with_suffix(".part")
+            found.to_csv(whole, index=False)
+            whole.rename(path)
+        return pd.read_csv(path)
 
     def answers(self, people: pd.DataFrame, audited: int) -> pd.DataFrame:
         """One row a person: status and cost; of the first ``audited`` the cost without rules and what they survive."""
@@ -166,13 +181,16 @@ def milliseconds(task: Task, people: pd.DataFrame) -> dict[str, float]:
 def measured(task: Task, most: int | None, audited: int, timed: int, processes: int) -> tuple[dict[str, Any], str]:
     """Everything about one table and cost; and the checksum of its rows."""
     denied = task.denied
-    people = denied if most is None else denied.sample(min(most, len(denied)), random_state=0)
+    people = denied.sample(min(most or len(denied), len(denied)), random_state=0)
     times = milliseconds(task, people.iloc[:timed])  # while no other process is busy
     starts = range(0, len(people), CHUNK)
-    chunks, audits = [people.iloc[at : at + CHUNK] for at in starts], [max(0, audited - at) for at in starts]
+    chunks, audits = (
+        [people.iloc[at : at + CHUNK] for at in starts],
+        [max(0, min(CHUNK, audited - at)) for at in starts],
+    )
     parts = []
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for part in pool.map(Task(task.name, task.cost).answers, chunks, audits):
+        for part in pool.map(Task(task.name, task.cost).kept_answers, starts, chunks, audits):
             parts.append(part)
             print(f"{task.name} {task.cost}: {sum(map(len, parts)):,} of {len(people):,} people", flush=True)
     found = pd.concat(parts, ignore_index=True)
