@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
@@ -72,13 +72,14 @@ class Task:
         """The test rows that the pipeline refuses."""
         return self.data.test[self.pipeline.predict(self.data.test) == 0]
 
-    def explainer(self, **options: Any) -> rocerf.Rocerf:
+    def explainer(self) -> rocerf.Rocerf:
         """With the promise that is measured."""
-        return rocerf.Rocerf(self.model, SHARE, promise="retrained", cost=self.cost, **options)
+        return rocerf.Rocerf(self.model, SHARE, promise="retrained", cost=self.cost)
 
-    def free(self) -> rocerf.Rocerf:
-        """The same without any rule."""
-        return self.explainer(schema=rocerf.FeatureSchema.free(self.model.train.columns))
+    def costs_without_rules(self, people: pd.DataFrame) -> Array:
+        """What the same promise costs where every number of schema space may be anything, (P,)."""
+        bare = rocerf.LogisticModel(replace(self.model._fit, parts=None))
+        return rocerf.Rocerf(bare, SHARE, promise="retrained", cost=self.cost).explain(self.model.matrix(people)).costs
 
     def kept_answers(self, at: int, people: pd.DataFrame, audited: int) -> pd.DataFrame:
         """The same, from the file that an earlier run with this version left, or kept in one."""
@@ -114,7 +115,7 @@ class Task:
             }
         )
         if audited:
-            found.loc[: audited - 1, "cost_without_rules"] = self.free().explain(people.iloc[:audited]).costs
+            found.loc[: audited - 1, "cost_without_rules"] = self.costs_without_rules(people.iloc[:audited])
         return found.join(self.survival(recourses, explainer.k, audited))
 
     def survival(self, recourses: Any, k: int, most: int) -> pd.DataFrame:

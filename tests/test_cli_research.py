@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -119,8 +120,11 @@ theorem_sizes: []
 
 
 @pytest.mark.slow
-def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path) -> None:
+def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of job for networks, few people and deletions; the tables and the report know them."""
+    from rocerf import baselines
+
+    monkeypatch.setattr(baselines, "CChvae", partial(baselines.CChvae, epochs=3))
     Path("nn.yaml").write_text(SMALL_NETWORKS, "utf-8")
     code, out, _ = run("reproduce", "--settings", "nn.yaml", "--out", "nn", "--workers", 1)
     assert (code, "0 failed" in out) == (0, True)

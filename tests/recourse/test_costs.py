@@ -18,9 +18,9 @@ from schema_problems import COSTS, Problem, cost_of, problems
 SCHEMA = FeatureSchema(
     (
         Feature("pay", weight=2.0),
-        Feature("age", "integer"),  # type: ignore[arg-type]
-        Feature("home", "categorical", categories=("free", "rent", "own")),  # type: ignore[arg-type]
-        Feature("married", "binary"),  # type: ignore[arg-type]
+        Feature("age", "integer"),
+        Feature("home", "categorical", categories=("free", "rent", "own")),
+        Feature("married", "binary"),
     )
 )
 
@@ -172,7 +172,7 @@ def test_solvers_are_told_the_prices_that_are_paid(name: str, problem: Problem) 
 
 
 OPEN = FeatureSchema(
-    (*(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), Feature("pay")),  # type: ignore[arg-type]
+    (*(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), Feature("pay")),
     open_groups=("h",),
 )
 OPEN_ROWS = TrainingSet(np.array([[1, 0, 1.0], [0, 1, 2.0], [0, 0, 3.0], [1, 0, 4.0]]), [0, 1, 0, 1])

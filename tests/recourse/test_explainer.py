@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from pipelines import applicants, classifier, columns, fitted, model_of, usual
 from rocerf import Rocerf
 from rocerf.data.frames import Frames
-from rocerf.errors import SchemaError
+from rocerf.errors import IdError, SchemaError
 from rocerf.models.pipeline_parts import Deployed
 from rocerf.recourse.asked import judged
 from rocerf.recourse.result import Recourses, Status
@@ -120,3 +120,26 @@ def test_a_schema_may_be_stricter_than_the_models() -> None:
     assert found.answered.any()
     points = found.points[found.answered]
     assert (points["income"] == points["income"].round()).all()
+
+
+def test_a_number_filled_in_outside_the_bounds_need_not_be_given() -> None:
+    frame, y = _loans()
+    frame.loc[::9, "debt"] = np.nan
+    pipeline = fitted(make_pipeline(SimpleImputer(strategy="constant", fill_value=-50.0), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    explainer = Rocerf(model, 1, promise="first_order", cost="l1")
+    people = frame[(pipeline.predict(frame) == 0) & (np.arange(300) % 9 == 0)]
+    people = people if len(people) else frame.assign(other=-90.0).iloc[::9]
+    found = explainer.explain(people)
+    assert found.answered.any()
+    assert not any(change.feature == "debt" for recourse in found for change in recourse.changes)
+    letters = explainer.letters(found, valid_until=None)
+    assert [bool(letter.options) for letter in letters] == found.answered.tolist()
+
+
+def test_people_without_a_name_are_refused() -> None:
+    frame, y = _loans()
+    model = model_of(fitted(make_pipeline(StandardScaler(), classifier()), frame, y), frame, y)
+    people = frame.head(3).set_axis(["a", None, "c"])
+    with pytest.raises(IdError, match="a name in the index for each of 3 people, got none for row 1"):
+        Rocerf(model, 1, promise="first_order").explain(people)

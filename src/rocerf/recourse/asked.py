@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.columns import is_frame, people_matrix
 from rocerf.data.frames import Frames
+from rocerf.errors import IdError
 from rocerf.models.model import Refittable
 
 Array = NDArray[np.float64]
@@ -37,19 +38,35 @@ class Asked:
         train = model.train
         frames: Frames | None = getattr(model, "frames", None)
         if frames is not None and frames.are_of(X):
+            _refuse_nameless(X)
             matrix, names, problems = frames.encode(X)
             order = tuple(str(name) for name in X.columns if str(name) in frames.schema.names)
             return cls(matrix, tuple(problems), names, order, frames, frames.missing(X))
         matrix, index = people_matrix(X, train.columns, named=train.from_frame)
         given = is_frame(X)
+        if given:
+            _refuse_nameless(X)
         named = given and train.from_frame
         columns = tuple(str(name) for name in X.columns if str(name) in train.columns) if named else None
         return cls(matrix, ("",) * len(matrix), index if given else None, columns)
 
     def judged(self, model: Refittable, points: Array, places: NDArray[np.intp]) -> Array:
         """What :func:`judged` says of points (m, d) for the people at these places, (m,)."""
-        missing = None if self.missing is None else [self.missing[place] for place in places]
-        return judged(model, points, self.matrix[places], missing)
+        return judged(model, points, self.matrix[places], self.missing_of(places))
+
+    def missing_of(self, places: NDArray[np.intp]) -> list[tuple[str, ...]] | None:
+        """The features that the people at these places came without."""
+        return None if self.missing is None else [self.missing[place] for place in places]
+
+
+def _refuse_nameless(people: Any) -> None:
+    """Answers and letters are addressed by the index of a DataFrame."""
+    nameless = np.flatnonzero(people.index.isna()) if people.index.nlevels == 1 else np.empty(0, np.intp)
+    if len(nameless):
+        raise IdError(
+            f"Expected a name in the index for each of {len(people)} people, got none for row {nameless[0]} (from 0); "
+            "fill it in, or leave the index out with reset_index(drop=True)."
+        )
 
 
 def judged(

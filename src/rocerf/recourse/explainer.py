@@ -204,7 +204,7 @@ class Rocerf:
         asking = triage.asking
         if len(asking):
             self._prepare(progress)
-        master = self._master(asked.matrix[asking], ruled=excluded is not None)
+        master = self._master(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
         if excluded is not None:
             master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
         solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
@@ -253,11 +253,14 @@ class Rocerf:
         most = next((n for n in range(1, len(dearest)) if cost_without(dearest[:n]) < 0.5 * whole), len(dearest))
         return frozenset(dearest[:most])
 
-    def _master(self, X0: Array, *, ruled: bool = False) -> Master:
-        """The problem of people (P, d); ``ruled`` with attributes to speak of, though there be no schema."""
+    def _master(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
+        """The problem of people (P, d) who came without the features ``missing``.
+
+        ``ruled`` with attributes to speak of, though there be no schema.
+        """
         ruled = ruled or self.max_changes is not None
         schema = self.schema or (FeatureSchema.free(self.model.train.columns) if ruled else None)
-        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes))
+        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing))
 
     def _prepare(self, progress: Progress | None) -> None:
         """Simulate and choose the margin, once, for a promise that needs it."""

@@ -50,9 +50,9 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
     points, margins = np.full(X0.shape, np.nan), np.full(len(people), np.nan)
     if len(people):
         explainer._prepare(None)
-    allowed = explainer._master(X0).allowed
-    exact = _exact(allowed, found)
     missing: list[Sequence[str]] = [() if recourses.missing is None else recourses.missing[person] for person in people]
+    allowed = explainer._master(X0, missing).allowed
+    exact = _exact(allowed, found)
     todo = np.arange(len(people))
     for further in (*range(FURTHER_DIGITS + 1), None):
         if not len(todo):
