@@ -568,6 +568,19 @@ def test_what_is_guessed_of_a_column(column: Any, kind: str, ends: Any, categori
         assert (feature.lower, feature.upper) == ends
 
 
+@pytest.mark.parametrize("scale", [1e-7, 0.01, 1.0, 13.0, 4321.0, 9e8])
+def test_guessed_bounds_are_nobody_s_value_and_leave_nobody_out(scale: float) -> None:
+    rng = np.random.default_rng(int(scale) + 1)
+    for centre in (0.0, 5.0, -300.0):
+        values = scale * (rng.normal(size=300) + centre)
+        lower, upper = (
+            getattr(FeatureSchema.from_frame(pd.DataFrame({"a": values}))["a"], side) for side in ("lower", "upper")
+        )
+        assert lower < values.min()
+        assert upper > values.max()
+        assert max(values.min() - lower, upper - values.max()) <= 0.1 * np.ptp(values)
+
+
 def test_bounds_may_be_quantiles_and_those_of_whole_numbers_are_whole() -> None:
     frame = pd.DataFrame({"a": np.arange(101.0), "b": np.arange(101)})
     schema = FeatureSchema.from_frame(frame, quantiles=(0.105, 0.895), bounds={"a": (5, 50)})

@@ -163,8 +163,8 @@ class FeatureSchema:
 
         Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of
         an integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
-        smallest and largest value seen); ``bounds`` replaces those of the columns it names. ``groups`` joins 0/1
-        columns to one-hot groups by name.
+        smallest and largest value seen), rounded outwards; ``bounds`` replaces those of the columns it names.
+        ``groups`` joins 0/1 columns to one-hot groups by name.
 
         >>> import pandas as pd
         >>> df = pd.DataFrame({"age": [30, 50], "home": ["own", "rent"], "married": [0, 1]})

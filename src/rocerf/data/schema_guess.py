@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 #: A text column with more values than this is no category but a name or a number in disguise.
 MOST_CATEGORIES = 100
+
+#: Guessed bounds are rounded outwards to so many digits behind the first one of their distance.
+BOUND_DIGITS = 2
 
 
 def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Feature]:
@@ -67,10 +72,27 @@ def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) 
     if np.isin(numbers, (0.0, 1.0)).all():
         return Feature(name, Kind.BINARY)
     whole = pd.api.types.is_integer_dtype(dtype)
-    low, high = np.quantile(numbers, quantiles)
-    if whole:
-        low, high = np.floor(low), np.ceil(high)
+    low, high = _round_bounds(*np.quantile(numbers, quantiles), whole=bool(whole))
     return Feature(name, Kind.INTEGER if whole else Kind.CONTINUOUS, lower=float(low), upper=float(high))
+
+
+def _round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float]:
+    """Bounds moved outwards to round numbers.
+
+    The smallest and largest value of a column are those of single people, and a bound can end up in a letter; a
+    rounded one is nobody's.
+
+    >>> _round_bounds(1081.41, 4601.91, whole=False), _round_bounds(250.0, 18424.0, whole=True)
+    ((1080.0, 4610.0), (200.0, 18500.0))
+    >>> _round_bounds(0.0, 4.0, whole=True), _round_bounds(-0.0123, 0.9871, whole=False)
+    ((0.0, 4.0), (-0.013, 0.988))
+    """
+    if low == high:
+        return float(low), float(high)
+    grid = Decimal(1).scaleb(floor(log10(high - low)) - BOUND_DIGITS)
+    grid = max(grid, Decimal(1)) if whole else grid
+    down, up = (Decimal(repr(float(value))) / grid for value in (low, high))
+    return float(down.to_integral_value(ROUND_FLOOR) * grid), float(up.to_integral_value(ROUND_CEILING) * grid)
 
 
 def _different(name: str, known: pd.Series[Any]) -> list[Any]:
