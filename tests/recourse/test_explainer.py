@@ -143,3 +143,6 @@ def test_people_without_a_name_are_refused() -> None:
     people = frame.head(3).set_axis(["a", None, "c"])
     with pytest.raises(IdError, match="a name in the index for each of 3 people, got none for row 1"):
         Rocerf(model, 1, promise="first_order").explain(people)
+    twofold = frame.head(2).set_axis(pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
+    with pytest.raises(IdError, match="an index of one level, which people are called by, got 2"):
+        Rocerf(model, 1, promise="first_order").explain(twofold)

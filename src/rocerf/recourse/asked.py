@@ -61,7 +61,12 @@ class Asked:
 
 def _refuse_nameless(people: Any) -> None:
     """Answers and letters are addressed by the index of a DataFrame."""
-    nameless = np.flatnonzero(people.index.isna()) if people.index.nlevels == 1 else np.empty(0, np.intp)
+    if people.index.nlevels > 1:
+        raise IdError(
+            f"Expected an index of one level, which people are called by, got {people.index.nlevels} levels; choose one "
+            "with reset_index."
+        )
+    nameless = np.flatnonzero(people.index.isna())
     if len(nameless):
         raise IdError(
             f"Expected a name in the index for each of {len(people)} people, got none for row {nameless[0]} (from 0); "
