@@ -45,6 +45,22 @@ def test_checks_of_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (tmp_path / "checks.csv").is_file()
 
 
+def test_the_paper_s_method_costs_by_the_points_of_its_stand_in() -> None:
+    pytest.importorskip("torch", reason="networks need torch")
+    from networks import moons
+    from rocerf import NeuralModel, Rocerf
+    from rocerf.promises import LocalLinear
+
+    model = NeuralModel.fit(moons(120), epochs=150, learning_rate=0.5, width=6, weight_decay=0.001, seed=1)
+    people = model.train.X[model.predict(model.train.X) == 0][:4]
+    rows = list(paper_checks.stand_ins("german", model, people))
+    assert [row["check"] for row in rows] == ["stand_in_authors", "stand_in_widened"]
+    for row, sampling in zip(rows, ("authors", "widened"), strict=True):
+        found = Rocerf(model, 1, promise=LocalLinear(model, 1, sampling=sampling)).explain(people)
+        assert row["l2"] == pytest.approx(np.nanmean(found.costs))
+    assert rows[0]["l2"] != rows[1]["l2"]
+
+
 def test_mean_cost_counts_only_the_answered() -> None:
     people, points = np.zeros((3, 2)), np.array([[3.0, 8.0], [np.nan, 1.0], [0.0, 2.0]])
     found = paper_checks.mean_cost(people, points, np.array([1.0, 2.0]))

@@ -451,6 +451,8 @@ def test_reasons_carry_what_the_checks_measured(run: Path, tmp_path: Path) -> No
         ("roar_lambda", "adult", "lr", 1.7, 200, 200, "", 1.06, 0.1, ""),
         ("roar_box", "adult", "lr", 0.1, 7296, 7285, "", "", "", 0.001),
         ("roar_stand_in", "adult", "nn", 0.1, 200, 200, "", 0.94, 0.1, 0.37),
+        ("stand_in_authors", "adult", "nn", 181, 200, 200, "", 2.5, 0.1, ""),
+        ("stand_in_widened", "adult", "nn", 181, 200, 200, "", 1.06, 0.1, ""),
         ("german_100_epochs", "german", "nn", 0, 200, "", 0, "", "", ""),
         ("german_100_epochs", "german", "nn", 1, 200, "", 4, "", "", ""),
     ]
@@ -465,6 +467,7 @@ def test_reasons_carry_what_the_checks_measured(run: Path, tmp_path: Path) -> No
     assert "Adult 1.17 (the paper: 1.20)" in said["d"]
     assert "Adult 1.25 with λ = 1.3, which was chosen (199 of 200 answered), 1.06 with 1.7 (paper 1.07)" in said["i"]
     assert f"Adult {percent(0.37, 0)}, 0.94 (200 people)" in said["j"]
+    assert "with the authors' points: Adult 2.50, with ours 1.06 (the paper 4.06)." in said["g"]
     assert "After 100 epochs it denies 0 and 4 of 200 people (seeds 0 and 1)" in said["k"]
     assert f"(each parameter moved by up to 0.1): {percent(0.001)} on Adult" in check_sentences(results)[0]
     exchange = check_sentences(results)[-1]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.cost import Norm, NormCost
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
+
+if TYPE_CHECKING:
+    from rocerf.models.local_linear import Sampling
+    from rocerf.models.neural import NeuralModel
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
@@ -74,7 +78,10 @@ def write_checks(folder: Path, datasets: Sequence[str] = DATASETS, people: int =
         for check in (autoencoder_seeds, search_steps, roar_weights, roar_box, authors_problem)
         for row in check(case)
     ]
-    rows += [row for dataset in datasets for row in roar_on_networks(Path(folder), dataset, people)]
+    for dataset in datasets:
+        network = _network(Path(folder), dataset, people)
+        if network is not None:
+            rows += [*roar_on_networks(dataset, *network), *stand_ins(dataset, *network)]
     if "german" in datasets:
         rows += german_networks()
     target = Path(folder) / "checks.csv"
@@ -188,23 +195,40 @@ def authors_problem(case: Published) -> Iterator[Row]:
     yield {"check": "authors_problem", "value": DIAGONAL, **mean_cost(case.denied, points, spread)}
 
 
-def roar_on_networks(folder: Path, dataset: str, most: int) -> Iterator[Row]:
-    """Where ROAR's descent on stand-ins ends: mean cost of *all* ends, and the ``share`` that the network accepts."""
-    from rocerf.baselines.roar_descent import Descent, find_by_descent
+def _network(folder: Path, dataset: str, most: int) -> tuple[NeuralModel, Array] | None:
+    """The network of a data set as published, and the first of the people whom it denies."""
     from rocerf.models.neural import NeuralModel
 
     jobs, name = JobFolder(folder / "jobs"), f"published-{dataset}-nn-model"
     if not jobs.side_path(name).is_file():
-        return
-    model, people = NeuralModel.load(jobs.side_path(name)), jobs.arrays(name)["denied"][:most]
-    if not len(people):
-        return
+        return None
+    people = jobs.arrays(name)["denied"][:most]
+    return (NeuralModel.load(jobs.side_path(name)), people) if len(people) else None
+
+
+def roar_on_networks(dataset: str, model: NeuralModel, people: Array) -> Iterator[Row]:
+    """Where ROAR's descent on stand-ins ends: mean cost of *all* ends, and the ``share`` that the network accepts."""
+    from rocerf.baselines.roar_descent import Descent, find_by_descent
+
     spread = np.asarray(model.train.spread)
     points = find_by_descent(Descent(model, BOX), _anywhere(people, spread), None)
     there = np.isfinite(points).all(axis=1)
     share = float((model.score(points[there]) >= 0).sum() / len(people))
     where = {"dataset": dataset, "model": "nn", "value": BOX}
     yield {"check": "roar_stand_in", **where, **mean_cost(people, points, spread), "share": share}
+
+
+def stand_ins(dataset: str, model: NeuralModel, people: Array) -> Iterator[Row]:
+    """What the paper's method costs, by the points that its stand-in is fitted to: the authors' and ours."""
+    from rocerf.promises.local_linear import LocalLinear
+    from rocerf.recourse.explainer import Rocerf
+
+    k = number_of_deletions(SHARE, len(model.train))
+    samplings: tuple[Sampling, ...] = ("authors", "widened")
+    for sampling in samplings:
+        found = Rocerf(model, k, promise=LocalLinear(model, k, sampling=sampling)).explain(people)
+        cost = mean_cost(people, found.matrix, np.asarray(model.train.spread))
+        yield {"check": f"stand_in_{sampling}", "dataset": dataset, "model": "nn", "value": k, **cost}
 
 
 def german_networks() -> Iterator[Row]:

@@ -63,8 +63,8 @@ def _refuse_nameless(people: Any) -> None:
     """Answers and letters are addressed by the index of a DataFrame."""
     if people.index.nlevels > 1:
         raise IdError(
-            f"Expected an index of one level, which people are called by, got {people.index.nlevels} levels; choose one "
-            "with reset_index."
+            f"Expected an index of one level, which people are called by, got {people.index.nlevels} levels; choose "
+            "one with reset_index."
         )
     nameless = np.flatnonzero(people.index.isna())
     if len(nameless):
