@@ -2,8 +2,8 @@
 
 For German credit (20 attributes) and Adult (14): is everybody answered or given a reason; does every answer keep every
 rule; is it still accepted by the user's own pipeline after the worst deletions found, truly retrained by scikit-learn
-from scratch, with preprocessing frozen and refitted; what do the rules cost; and what does a person take to compute, in
-units of one plain mixed-integer solve (the cheapest allowed point that today's model accepts).
+(begun at the weights in use), with preprocessing frozen and refitted; what do the rules cost; and what does a person
+take to compute, in units of one plain mixed-integer solve (the cheapest allowed point that today's model accepts).
 
 Run: ``python -m benchmarks.actionable`` (``--people`` limits Adult's people, drawn at random; ``--processes`` shares
 them out). What is done stays in out/actionable, and a run that was stopped goes on from there.
@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import rocerf
 from benchmarks.raw_pipelines import fitted_pipeline
@@ -40,6 +41,9 @@ Array = NDArray[np.float64]
 
 AUDIT_SEED = 20_001
 SHARE = "0.5%"
+
+#: Changes when what is kept of a chunk changes.
+FORMAT = 1
 
 #: People a process takes at once: enough for the pool of deletions to pay, few enough to share out evenly.
 CHUNK = 100
@@ -82,8 +86,11 @@ class Task:
         return rocerf.Rocerf(bare, SHARE, promise="retrained", cost=self.cost).explain(self.model.matrix(people)).costs
 
     def kept_answers(self, at: int, people: pd.DataFrame, audited: int) -> pd.DataFrame:
-        """The same, from the file that an earlier run with this version left, or kept in one."""
-        told = repr((rocerf.__version__, people.index.tolist(), audited, SHARE, AUDIT_SEED))
+        """:meth:`answers`, from the file that an earlier run left, or kept in one.
+
+        Code that was changed without another :data:`FORMAT` is not noticed: remove out/actionable then.
+        """
+        told = repr((FORMAT, rocerf.__version__, people.to_csv(), audited, SHARE, AUDIT_SEED))
         folder = Path("out/actionable")
         path = folder / f"{self.name}-{self.cost}-{at}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.csv"
         if not path.is_file():
@@ -141,9 +148,12 @@ class Task:
             answers = recourses.points.iloc[members]
             frozen = self.begun(self.pipeline[-1]).fit(encoded[kept], label[kept])
             found.loc[members, "frozen"] = frozen.predict(self.pipeline[:-1].transform(answers)) == 1
-            refitted = clone(self.pipeline)
-            refitted.steps[-1] = (refitted.steps[-1][0], self.begun(self.pipeline[-1]))
-            refitted.fit(self.data.train.iloc[kept], label[kept])
+            prepared = clone(self.pipeline[:-1]).fit(self.data.train.iloc[kept])
+            begun = self.begun(self.pipeline[-1])
+            encoded_rows = prepared.transform(self.data.train.iloc[kept])
+            if encoded_rows.shape[1] != begun.coef_.shape[1]:  # a category went with the rows
+                begun = clone(self.pipeline[-1])
+            refitted = make_pipeline(prepared, begun.fit(encoded_rows, label[kept]))
             found.loc[members, "refitted"] = refitted.predict(answers) == 1
         return found
 

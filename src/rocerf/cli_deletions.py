@@ -28,6 +28,7 @@ from rocerf.cli_options import (
     Train,
     TrainIds,
 )
+from rocerf.errors import OptionError
 from rocerf.terminal import console, print_json
 from rocerf.terminal import progress as progress_bar
 
@@ -60,6 +61,8 @@ def attack(
     files = ModelFiles(model, pipeline, preprocessing, c)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = read_points(points, id_column=id_column)
+    if schema is not None and given.schema is not None:
+        raise OptionError("Expected --schema only with a table of points, got it with answers that bring their own.")
     fitted = model_of(rows, files, given.schema if schema is None else read_schema(schema))
     matrix, names = given.of(fitted)
     adversary = Adversary(fitted, k, effort=effort, seed=seed)
@@ -89,7 +92,10 @@ def recheck(
     train: Train,
     label: Label,
     favourable: Favourable,
-    recourses: Annotated[Path, typer.Option(help="Answers already given: JSON written by rocerf explain.")],
+    recourses: Annotated[
+        list[Path],
+        typer.Option(help="Answers already given: JSON written by rocerf explain (repeatable: alternatives)."),
+    ],
     deleted: Annotated[Path, typer.Option(help="Ids of the rows to delete, one a line.")],
     out: Out = None,
     train_id_column: TrainIds = None,
@@ -108,8 +114,8 @@ def recheck(
         check_output(out)
     files = ModelFiles(model, pipeline, preprocessing, c)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
-    given = Recourses.from_json(recourses)
-    fitted = model_of(rows, files, given.schema)
+    given = [Recourses.from_json(path) for path in recourses]
+    fitted = model_of(rows, files, given[0].schema)
     result = check_again(fitted, given, read_ids(deleted, fitted.train))
     if out is not None:
         write_records(result.records(), out)
@@ -118,7 +124,8 @@ def recheck(
         return
     console().print(f"{result}.", soft_wrap=True, highlight=False)
     for place in result.broken[:10]:
-        console().print(f"  no longer holds: person {result.names[place]}", highlight=False, markup=False)
+        option = "" if result.options is None else f", option {result.options[place]}"
+        console().print(f"  no longer holds: person {result.names[place]}{option}", highlight=False, markup=False)
     if len(result.broken) > 10:
         console().print(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
     if out is not None:

@@ -100,8 +100,8 @@ def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
     repeated = frame.index[frame.index.duplicated()]
     if len(repeated):
         raise IdError(
-            f"Expected each person of {path.name} once, got {repeated[0]!r} again in column {id_column!r}; letters are "
-            "named after it, so give everybody an id of their own."
+            f"Expected each person of {path.name} once, got {repeated[0]!r} again in column {id_column!r}; answers "
+            "are known by it, so give everybody an id of their own."
         )
     # Nobody asking is no mistake, but columns without a value have no type either.
     return frame if len(frame) else frame.astype("float64")

@@ -58,7 +58,7 @@ def test_the_authors_points_are_accepted_and_near_the_optimum(
     assert (found.costs >= best * (1 - 1e-9)).all()
     assert found.costs.mean() < 1.5 * best.mean()
     assert (found.settings.method, found.settings.promise, found.settings.solver) == ("scfe", "plain", "authors")
-    assert found.settings.sentence == "accepted by the model as it is today; nothing is promised about deletions"
+    assert found.settings.sentence == "is accepted by the model as it is today; nothing is promised about deletions"
 
 
 def test_a_person_of_the_authors_search_does_not_depend_on_the_others(

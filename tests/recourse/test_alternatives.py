@@ -56,6 +56,7 @@ def test_nobody_has_more_alternatives_than_there_are() -> None:
     found = Rocerf(model, 1, promise="first_order").alternatives(X[model.predict(X) == 0][:3], 3)
     assert found[0].answered.all()
     assert not found[1].answered.any()  # the only column must stay as it is
+    assert {status.code for status in found[1].statuses} == {"no_further"}
     assert len(found) == 2
 
 

@@ -208,7 +208,7 @@ def test_bad_rows_are_answered_and_the_others_go_on() -> None:
     recourses = first_order(MODEL, 3).explain(people)
     bad = [0, 3, 7]
     assert [i for i, status in enumerate(recourses.statuses) if status is Status.INVALID_INPUT] == bad
-    said = "the person's values are missing or not finite"
+    said = "the person's values cannot be used: missing or not finite"
     assert [recourses.reasons[i] for i in bad] == [f"{said}: x0, x2", f"{said}: x0", f"{said}: x1"]
     assert np.isnan(recourses.matrix[bad]).all()
     assert np.isnan(recourses.costs[bad]).all()

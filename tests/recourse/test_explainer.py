@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pipelines import applicants, classifier, columns, fitted, model_of, usual
-from rocerf import Rocerf
+from rocerf import FeatureSchema, LogisticModel, Rocerf, TrainingSet
 from rocerf.data.frames import Frames
-from rocerf.errors import IdError, SchemaError
+from rocerf.errors import IdError, OptionError, SchemaError
 from rocerf.models.pipeline_parts import Deployed
 from rocerf.recourse.asked import judged
 from rocerf.recourse.result import Recourses, Status
@@ -146,3 +147,58 @@ def test_people_without_a_name_are_refused() -> None:
     twofold = frame.head(2).set_axis(pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
     with pytest.raises(IdError, match="an index of one level, which people are called by, got 2"):
         Rocerf(model, 1, promise="first_order").explain(twofold)
+
+
+def _two_columns() -> LogisticModel:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    return LogisticModel.fit(TrainingSet(X, (X @ [1.0, 1.0] + 0.3 * rng.normal(size=200) > 0).astype(int)))
+
+
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+def test_who_is_outside_a_bound_by_rounding_is_answered(cost: str) -> None:
+    schema = FeatureSchema.free(["x0", "x1"]).edit("x0", upper=-1.0)
+    person = np.array([[np.nextafter(-1.0, 0.0), -3.0]])
+    found = Rocerf(_two_columns(), 1, promise="first_order", cost=cost, schema=schema).explain(person)
+    assert found.answered.all()
+    assert found.matrix[0, 0] <= -1.0
+
+
+def test_a_limit_on_changes_is_named_where_it_may_be_why() -> None:
+    schema = FeatureSchema.free(["x0", "x1"]).edit("x0", upper=0.5).edit("x1", upper=0.5)
+    explainer = Rocerf(_two_columns(), 1, promise="first_order", schema=schema, max_changes=1)
+    found = explainer.explain(np.array([[-4.0, -4.0], [-0.5, 0.0]]))
+    assert found.statuses[0] is Status.UNREACHABLE
+    assert found.reasons[0] == f"{Status.UNREACHABLE.sentence} (at most 1 may change)"
+    assert found.statuses[1] is Status.ANSWERED
+
+
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+def test_own_values_that_break_a_relation_and_may_not_change_contradict_it(cost: str) -> None:
+    schema = FeatureSchema.free(["x0", "x1"]).edit("x0", direction="fixed").edit("x1", upper=0.0)
+    schema = schema.relate("x0 <= x1")
+    explainer = Rocerf(_two_columns(), 1, promise="first_order", cost=cost, schema=schema)
+    found = explainer.explain(np.array([[1.0, -5.0], [-1.0, -5.0]]))
+    assert [status.code for status in found.statuses] == ["contradiction", "unreachable"]
+
+
+def test_options_are_rechecked_one_by_one() -> None:
+    model = _two_columns()
+    explainer = Rocerf(model, 1, promise="first_order")
+    options = explainer.alternatives(np.array([[-1.0, -1.0], [-2.0, 0.5]]), 2)
+    check = explainer.recheck(options, [0, 1])
+    assert [(row["person"], row["option"]) for row in check.records()] == [(0, 1), (1, 1), (0, 2), (1, 2)]
+    alone = [explainer.recheck(batch, [0, 1]) for batch in options]
+    np.testing.assert_array_equal(check.after, np.concatenate([one.after for one in alone]))
+    assert "options in letters" in str(check)
+    for wrong in (options[0].points, (), [None]):
+        with pytest.raises(OptionError, match="Expected recourses"):
+            explainer.recheck(wrong, [0])
+
+
+def test_a_pipeline_is_no_model_to_load_with(tmp_path: Path) -> None:
+    frame, y = _loans()
+    pipeline = fitted(make_pipeline(StandardScaler(), classifier()), frame, y)
+    Rocerf(model_of(pipeline, frame, y), 1, promise="first_order").save(tmp_path)
+    with pytest.raises(OptionError, match="the model that the explainer was saved with, got Pipeline"):
+        Rocerf.load(tmp_path, model=pipeline)

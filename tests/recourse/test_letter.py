@@ -24,6 +24,9 @@ from rocerf.recourse.letter import letter_schema
 from rocerf.recourse.letter_page import sections
 from rocerf.recourse.letter_words import ENGLISH, LANGUAGES, Words
 
+#: How requests end for people who get a letter without an option.
+TOLD = [status for status in Status if status not in (Status.ANSWERED, Status.NO_FURTHER)]
+
 ISSUED, UNTIL = date(2026, 11, 15), date(2027, 6, 30)
 VALIDATOR = Draft202012Validator(letter_schema())
 
@@ -264,7 +267,7 @@ def test_options_with_different_sentences_are_told_apart(numbers: Any) -> None:
     assert differing
     text = flat(differing[0].to_text())
     for number, option in enumerate(differing[0].options, start=1):
-        assert f"Option {number}: {option.promise.sentence}." in text
+        assert f"An application changed as in option {number} {option.promise.sentence}." in text
 
 
 def test_english_words_are_exact() -> None:
@@ -279,7 +282,7 @@ def test_english_words_are_exact() -> None:
 # --- people without an answer ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.ANSWERED])
+@pytest.mark.parametrize("status", TOLD)
 def test_everybody_gets_a_letter_in_words_of_their_own(numbers: Any, status: Status) -> None:
     model, people = numbers
     explainer = Rocerf(model, 1, promise="first_order")
@@ -294,13 +297,14 @@ def test_everybody_gets_a_letter_in_words_of_their_own(numbers: Any, status: Sta
     assert (letter.status, letter.options) == (status, ())
     text = flat(letter.to_text())
     assert getattr(ENGLISH, status.code) in text
-    assert "This letter promises nothing." in text
+    accepted = status is Status.ALREADY_ACCEPTED
+    assert (ENGLISH.accepted_today_only if accepted else "This letter promises nothing.") in text
     assert SECRET not in "".join(every_form(letter))
     assert ENGLISH.promise_title not in text
     assert "valid until" not in text
     assert ("The reasons for the decision" in text) == (status is not Status.ALREADY_ACCEPTED)
     VALIDATOR.validate(json.loads(letter.to_json()))
-    others = [getattr(ENGLISH, other.code) for other in Status if other not in (status, Status.ANSWERED)]
+    others = [getattr(ENGLISH, other.code) for other in TOLD if other is not status]
     assert not any(other in text for other in others)
 
 
@@ -338,7 +342,7 @@ def test_json_goes_both_ways_and_obeys_its_schema(letters: Any, tmp_path: Any) -
             again = Letter.from_json(source)
             assert again == letter
             assert again.to_html() == letter.to_html()
-    assert set(letter_schema()["properties"]["status"]["enum"]) == {status.code for status in Status}
+    assert set(letter_schema()["properties"]["status"]["enum"]) == {"answered", *(status.code for status in TOLD)}
 
 
 @pytest.mark.parametrize(
@@ -580,6 +584,42 @@ def test_reasons_by_a_name_that_two_people_have_are_refused(numbers: Any) -> Non
     with pytest.raises(OptionError, match="names that one person has, got 'a' of several"):
         explainer.letters(recourses, valid_until=None, refusal_reasons={"a": ["x"]})
     assert explainer.letters(recourses, valid_until=None, refusal_reasons={"b": ["x"]})[2].refusal_reasons == ("x",)
+
+
+def test_letters_without_a_date_do_not_speak_of_one(numbers: Any) -> None:
+    model, people = numbers
+    explainer = Rocerf(model, 1, promise="first_order")
+    letter = next(one for one in explainer.letters(explainer.explain(people), valid_until=None) if one.options)
+    assert "When the date has passed" not in flat(letter.to_text())
+    assert ENGLISH.ask_again_undated in flat(letter.to_text())
+
+
+def test_details_that_are_not_given_are_named() -> None:
+    model, people = raw_model()
+    people = people.assign(debt=np.where(np.arange(len(people)) % 2, people["debt"], np.nan))
+    gone = people["debt"].isna()
+    explainer = Rocerf(model, 1, promise="first_order", schema=model.schema.edit("debt", direction="fixed"))
+    found = explainer.explain(people)
+    letters = explainer.letters(found, valid_until=None)
+    named = [letter.not_given for letter in letters]
+    assert [bool(one) for one in named] == (gone.to_numpy() & found.answered).tolist()
+    assert any(named)
+    text = flat(next(letter for letter in letters if letter.not_given).to_text())
+    assert ENGLISH.not_given in text
+
+
+def test_a_further_batch_alone_makes_no_letters(pipeline: Any) -> None:
+    explainer, people, _ = pipeline
+    only = explainer.schema
+    for name in ("debt", "kids", "home", "phone"):
+        only = only.edit(name, direction="fixed")
+    alone = Rocerf(explainer.model, 2, promise="first_order", schema=only)
+    first, further = alone.alternatives(people[:20], 2)
+    assert first.answered.any()
+    assert set(further.statuses) >= {Status.NO_FURTHER}
+    with pytest.raises(DataError, match=r"all options of .* together, got a further batch"):
+        alone.letters(further, valid_until=None)
+    assert all(len(letter.options) <= 1 for letter in alone.letters((first, further), valid_until=None))
 
 
 def test_what_is_not_for_sale_was_held_fixed() -> None:

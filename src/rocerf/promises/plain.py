@@ -29,7 +29,7 @@ class Plain:
     one.
     """
 
-    wording = Wording("plain", "accepted by the model as it is today; nothing is promised about deletions")
+    wording = Wording("plain", "is accepted by the model as it is today; nothing is promised about deletions")
     k = 0
     searches: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()

@@ -146,7 +146,7 @@ class SimulatedPromise:
         how = "from a new start" if o.retraining == "fresh" else "on from its present parameters"
         return Wording(
             "simulated",
-            f"chosen so that, on average over people, at least {percent(o.validity)} of models accept it that are "
+            f"was chosen so that, on average over people, at least {percent(o.validity)} of models accept it that are "
             f"really retrained, {how}, after "
             "random deletions of up to {k} training {rows}; this was simulated, not proven, and says nothing about "
             "deletions picked to do harm",

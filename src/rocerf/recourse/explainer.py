@@ -296,8 +296,8 @@ class Rocerf:
 
     def _assemble(self, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
         matrix, asking = asked.matrix, triage.asking
-        still = np.abs(solution.points - matrix[asking]) <= UNMOVED * np.asarray(self.model.train.spread)
-        solution.points[:] = np.where(still, matrix[asking], solution.points)
+        if self.promise.smooth:  # of trees the least move may matter
+            self._without_dust(solution, master)
         self._confirm(solution, master, asked, asking)
         people = len(matrix)
         points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
@@ -311,8 +311,7 @@ class Rocerf:
         statuses, reasons = list(triage.statuses), list(triage.reasons)
         worst: list[NDArray[np.generic] | None] = [None] * people
         for place, person in enumerate(asking):
-            statuses[person] = _STATUS_OF[solution.outcomes[place]]
-            reasons[person] = statuses[person].sentence
+            statuses[person], reasons[person] = self._told(solution.outcomes[place], master, place)
             worst[person] = solution.worst_ids[place]
         return Recourses(
             people=matrix,
@@ -333,6 +332,28 @@ class Rocerf:
             frames=asked.frames,
             missing=asked.missing,
         )
+
+    def _without_dust(self, solution: Solution, master: Master) -> None:
+        """Put back what moved by a solver's rounding only, unless a rule needs it: a value just outside a bound."""
+        X0, found = master.X0, np.flatnonzero(np.isfinite(solution.points).all(axis=1))
+        points = solution.points[found]
+        still = np.abs(points - X0[found]) <= UNMOVED * np.asarray(self.model.train.spread)
+        settled = np.where(still, X0[found], points)
+        allowed = master.allowed.of(found)
+        keeps = allowed.holds(settled) | ~allowed.holds(points)
+        solution.points[found[keeps]] = settled[keeps]
+
+    def _told(self, outcome: Outcome, master: Master, place: int) -> tuple[Status, str]:
+        """How a person's request ended, with the limit that may be why."""
+        status, allowed = _STATUS_OF[outcome], master.allowed
+        if status not in (Status.UNREACHABLE, Status.NOT_ROBUST):
+            return status, status.sentence
+        if allowed.excluded is not None and allowed.excluded[place]:
+            return Status.NO_FURTHER, Status.NO_FURTHER.sentence
+        if status is Status.UNREACHABLE and not master.possible(place):
+            return Status.CONTRADICTION, Status.CONTRADICTION.sentence
+        limit = "" if self.max_changes is None else f" (at most {self.max_changes} may change)"
+        return status, status.sentence + limit
 
     def _confirm(self, solution: Solution, master: Master, asked: Asked, asking: NDArray[np.intp]) -> None:
         """Take back points that break a rule, or that the model people are judged by, asked once more, refuses.
@@ -380,8 +401,11 @@ class Rocerf:
             refusal_reasons=refusal_reasons,
         )
 
-    def recheck(self, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
-        """What deleting these rows does to recourses already given: retrain without them, see which still hold."""
+    def recheck(self, recourses: Recourses | Sequence[Recourses], deleted_ids: Iterable[Any]) -> Recheck:
+        """What deleting these rows does to recourses already given: retrain without them, see which still hold.
+
+        What :meth:`alternatives` gave is checked option by option.
+        """
         return recheck(self.model, recourses, deleted_ids)
 
     def removal_budget(

@@ -108,6 +108,11 @@ def _fingerprint(model: Refittable) -> dict[str, Any]:
 
 def _refuse_another_model(model: Refittable, about: dict[str, Any]) -> None:
     """What was found or proven about one model says nothing about another."""
+    if not isinstance(model, Refittable):
+        raise OptionError(
+            f"Expected the model that the explainer was saved with, got {type(model).__name__}; a pipeline goes into "
+            'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
+        )
     saved, own = about["fingerprint"], _fingerprint(model)
     same = saved["data_checksum"] == own["data_checksum"] and np.allclose(saved["scores"], own["scores"], atol=1e-6)
     if not same:
@@ -140,6 +145,11 @@ def _learned(promise: Promise) -> dict[str, Any]:
         return promise.to_arrays()
     if isinstance(promise, FirstOrder) or (isinstance(promise, LocalLinear) and promise.sampling == "widened"):
         return {}
+    if isinstance(promise, LocalLinear):
+        raise OptionError(
+            f"Expected the promise 'local_linear' with sampling='widened' to save, got sampling={promise.sampling!r}, "
+            "which follows the paper's code and is made anew; make the explainer again instead."
+        )
     raise OptionError(
         f"Expected a promise about deletions made by rocerf to save, got {promise.wording.name!r}; "
         "it needs no saving, or cannot be made again from a file."

@@ -81,6 +81,8 @@ class Letter:
         Ways to be accepted, cheapest first.
     held : tuple of Detail
         Details that were held fixed for this person.
+    not_given : tuple of str
+        Labels of details that the person's application lacks and that the options leave so.
     unreadable : tuple of str
         Labels of details that are missing or could not be read, where that is why there is no answer.
     issued, valid_until : date
@@ -105,6 +107,7 @@ class Letter:
     status: Status
     options: tuple[Option, ...] = ()
     held: tuple[Detail, ...] = ()
+    not_given: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     issued: date = date.min
     valid_until: date | None = None
@@ -140,6 +143,7 @@ class Letter:
             "message": self.words.status(self.status),
             "options": [_option_document(option) for option in self.options],
             "held": [_detail_document(detail) for detail in self.held],
+            "not_given": list(self.not_given),
             "unreadable": list(self.unreadable),
             "refusal_reasons": None if self.refusal_reasons is None else list(self.refusal_reasons),
         }
@@ -165,6 +169,7 @@ class Letter:
                 status=Status.of_code(document["status"]),
                 options=tuple(_read_option(option) for option in document["options"]),
                 held=tuple(Detail(**detail) for detail in document["held"]),
+                not_given=tuple(document["not_given"]),
                 unreadable=tuple(document["unreadable"]),
                 issued=date.fromisoformat(document["issued"]),
                 valid_until=_read_date(document["valid_until"]),

@@ -57,7 +57,8 @@ def sections(letter: Letter) -> tuple[Section, ...]:
     answered = letter.status is Status.ANSWERED
     said = [Paragraph(words.status(letter.status))]
     if not answered:
-        said.append(Paragraph(words.nothing_promised))
+        accepted = letter.status is Status.ALREADY_ACCEPTED
+        said.append(Paragraph(words.accepted_today_only if accepted else words.nothing_promised))
     found = [Section("", tuple(said))]
     if letter.unreadable:
         found.append(Section("", (Paragraph(words.unreadable), Points(letter.unreadable))))
@@ -75,13 +76,16 @@ def sections(letter: Letter) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _changes(letter: Letter) -> Iterator[Paragraph | Changes]:
+def _changes(letter: Letter) -> Iterator[Paragraph | Changes | Points]:
     words, several = letter.words, len(letter.options) > 1
     yield Paragraph(words.several_options.format(count=len(letter.options)) if several else words.one_option)
     for number, option in enumerate(letter.options, start=1):
         yield Changes(words.option.format(number=number) if several else "", option.changes)
-    if any(option.rounded for option in letter.options):
-        yield Paragraph(words.rounded)
+    rounded = any(option.rounded for option in letter.options)
+    yield Paragraph(f"{words.rounded} {words.as_written}" if rounded else words.as_written)
+    if letter.not_given:
+        yield Paragraph(words.not_given)
+        yield Points(letter.not_given)
 
 
 def _held(letter: Letter) -> Iterator[Paragraph | Points]:
@@ -94,11 +98,12 @@ def _promise(letter: Letter) -> Iterator[Paragraph | Points]:
     """One sentence if all options carry the same; a promise may also say how each point fared."""
     words, promises = letter.words, [option.promise for option in letter.options]
     sentences = [promise.sentence for promise in promises]
+    yield Paragraph(words.promise_opening)
     if len(set(sentences)) == 1:
         yield Paragraph(words.promise.format(sentence=sentences[0]))
     else:
         each = [words.promises_by_option.format(number=n, sentence=s) for n, s in enumerate(sentences, start=1)]
-        yield Paragraph(words.promise.format(sentence=" ".join(each).removesuffix(".")))
+        yield Paragraph(" ".join(each))
     assumptions = tuple(dict.fromkeys(text for promise in promises for text in promise.assumptions))
     if assumptions:
         yield Paragraph(words.assumptions)
@@ -113,7 +118,8 @@ def _validity(letter: Letter) -> str:
     version = (
         words.model_version.format(version=letter.model_version) if letter.model_version else words.no_model_version
     )
-    return " ".join((until, version, words.ask_again))
+    again = words.ask_again_undated if letter.valid_until is None else words.ask_again
+    return " ".join((until, version, again))
 
 
 def _reasons(letter: Letter) -> Iterator[Paragraph | Points]:

@@ -61,10 +61,13 @@ class Words:
     now: str
     change_to: str
     rounded: str
+    as_written: str
+    not_given: str
     held_title: str
     held: str
     nothing_held: str
     promise_title: str
+    promise_opening: str
     promise: str
     promises_by_option: str
     assumptions: str
@@ -74,6 +77,7 @@ class Words:
     model_version: str
     no_model_version: str
     ask_again: str
+    ask_again_undated: str
     reasons_title: str
     reasons_separate: str
     changes_are_no_reasons: str
@@ -87,6 +91,7 @@ class Words:
     unreadable: str
     gave_up: str
     nothing_promised: str
+    accepted_today_only: str
     closing: str
     yes: str
     no: str
@@ -193,15 +198,24 @@ ENGLISH = Words(
     now="now",
     change_to="change to",
     rounded="Numbers to change to are rounded. It is the rounded numbers that were checked.",
+    as_written=(
+        "The changes were checked as they are written here. Other numbers, larger or smaller ones too, were not "
+        "checked."
+    ),
+    not_given=(
+        "These details are not given in your application. The changes are for an application in which they are still "
+        "not given; if you fill them in, the answer may be another."
+    ),
     held_title="What was held fixed",
     held="These details were taken as they are. No change of them was considered.",
     nothing_held="No detail was held fixed.",
     promise_title="If other people's data are deleted",
-    promise=(
+    promise_opening=(
         "Other people can ask for their data to be deleted. The model is then trained again without them, and may "
-        "decide differently. This is what can be said about the changes above: {sentence}."
+        "decide differently. What can be said about the changes above is this and no more:"
     ),
-    promises_by_option="Option {number}: {sentence}.",
+    promise="An application changed in this way {sentence}.",
+    promises_by_option="An application changed as in option {number} {sentence}.",
     assumptions="In technical terms, this takes for granted:",
     validity_title="How long this letter is valid",
     valid_until="This letter is valid until {date}.",
@@ -215,6 +229,7 @@ ENGLISH = Words(
         "only as far as is said above."
     ),
     ask_again="When the date has passed, or another version is in use, please ask for a new letter.",
+    ask_again_undated="When another version is in use, please ask for a new letter.",
     reasons_title="The reasons for the decision",
     reasons_separate="This letter does not give the reasons for the decision; they come separately.",
     changes_are_no_reasons="A change named in this letter is a way to be accepted, not a reason for the refusal.",
@@ -252,6 +267,7 @@ ENGLISH = Words(
         "passed all our checks. That does not mean that there is none. You can ask again."
     ),
     nothing_promised="This letter promises nothing.",
+    accepted_today_only="This is said of the model in use today, and of no later one.",
     closing="",
     yes="yes",
     no="no",

@@ -72,12 +72,18 @@ def write_letters(
     for person, name in enumerate(first.names):
         options = writer.options(checked, person)
         status = Status.ANSWERED if options else checked[0][0].statuses[person]
+        if status is Status.NO_FURTHER:
+            raise DataError(
+                f"Expected all options of {name!r} together, got a further batch of alternatives without the first, in "
+                "which there is nothing to tell this person; pass all that alternatives returned."
+            )
         letters.append(
             Letter(
                 person=name if isinstance(name, str | int) and not isinstance(name, bool) else str(name),
                 status=status,
                 options=options,
                 held=writer.held(person) if status in _LOOKED_FOR else (),
+                not_given=writer.not_given(person, options),
                 unreadable=writer.unreadable(person) if status is Status.INVALID_INPUT else (),
                 issued=issued,
                 valid_until=valid_until,
@@ -244,6 +250,16 @@ class _Writer:
             if closed:
                 found.append(self.own(attribute, x0, person))
         return tuple(found)
+
+    def not_given(self, person: int, options: Sequence[Option]) -> tuple[str, ...]:
+        """Labels of the details that the application lacks and that some option leaves so."""
+        asked = [{change.feature for change in option.changes} for option in options]
+        missing = self._missing(person)
+        return tuple(
+            attribute.label
+            for attribute in self.batch.schema.attributes
+            if attribute.name in missing and not all(attribute.name in features for features in asked)
+        )
 
     def unreadable(self, person: int) -> tuple[str, ...]:
         """Labels of the details that have no usable value."""

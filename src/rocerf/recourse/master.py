@@ -84,6 +84,11 @@ class Master:
         curved = np.array([self.cost.curve(column) is not None for column in range(self.X0.shape[1])])
         return np.asarray(self.allowed.mixed | (self.allowed.movable & curved).any(axis=1))
 
+    def possible(self, person: int) -> bool:
+        """Whether any point at all is allowed for a person, whatever the model says."""
+        d = self.X0.shape[1]
+        return bool(self.cheapest(np.array([person]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0).found[0])
+
     def cheapest(self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float) -> Cheapest:
         """The cheapest allowed points with ``slopes'x + constants >= target`` for these people.
 

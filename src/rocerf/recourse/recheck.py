@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.errors import DataError, ModelError
+from rocerf.errors import DataError, ModelError, OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.recourse.result import Recourses, finite_or_none
@@ -53,8 +53,9 @@ class PreprocessingDifference:
 class Recheck:
     """Scores of the recommended points before and after a real deletion, shape (P,); NaN where nobody answered.
 
-    ``holds`` is true where the retrained model still accepts the point. ``preprocessing`` compares the two ways in
-    which a pipeline can be retrained, for a model that came from one.
+    ``holds`` is true where the retrained model still accepts the point. ``options`` tells, where people were given
+    several, which one each row is about, from 1. ``preprocessing`` compares the two ways in which a pipeline can be
+    retrained, for a model that came from one.
     """
 
     before: Array
@@ -65,6 +66,7 @@ class Recheck:
     promise: str
     names: tuple[Any, ...]
     preprocessing: PreprocessingDifference | None = None
+    options: tuple[int, ...] | None = None
 
     @property
     def holds(self) -> NDArray[np.bool_]:
@@ -85,8 +87,9 @@ class Recheck:
         total, held = int(self.answered.sum()), int(self.holds.sum())
         covered = "within" if self.within_promise else "beyond"
         rows = "row" if self.deleted == 1 else "rows"
+        what = "letters" if self.options is None else "options in letters"
         return (
-            f"{held} of {total} letters still hold after deleting {self.deleted} {rows} and retraining "
+            f"{held} of {total} {what} still hold after deleting {self.deleted} {rows} and retraining "
             f"({covered} the promise '{self.promise}' about {self.k})"
             f"{'' if self.preprocessing is None else f'; {self.preprocessing}'}"
         )
@@ -96,6 +99,7 @@ class Recheck:
         return [
             {
                 "person": self.names[place],
+                **({} if self.options is None else {"option": self.options[place]}),
                 "holds": bool(self.holds[place]) if self.answered[place] else None,
                 "score_before": finite_or_none(self.before[place]),
                 "score_after": finite_or_none(self.after[place]),
@@ -111,8 +115,10 @@ class Recheck:
         return json.dumps({**summary, "summary": str(self), "people": self.records()}, default=str)
 
 
-def recheck(model: Refittable, recourses: Recourses, deleted_ids: Iterable[Any]) -> Recheck:
+def recheck(model: Refittable, recourses: Recourses | Sequence[Recourses], deleted_ids: Iterable[Any]) -> Recheck:
     """Retrain the model without these rows and see which recourses still hold.
+
+    Several batches are options for the same people, as :meth:`rocerf.Rocerf.alternatives` gives them.
 
     Examples
     --------
@@ -123,19 +129,29 @@ def recheck(model: Refittable, recourses: Recourses, deleted_ids: Iterable[Any])
     >>> print(recheck(model, letters, data.train.ids[:2]))
     13 of 13 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
     """
-    check_same_model(model, recourses)
-    settings = recourses.settings
+    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
+    if not batches or not all(isinstance(batch, Recourses) for batch in batches):
+        raise OptionError(
+            "Expected recourses, or several batches of them (as Rocerf.alternatives gives), got "
+            f"{', '.join(type(batch).__name__ for batch in batches) or 'none'}; pass what explain returned."
+        )
+    for batch in batches:
+        check_same_model(model, batch)
+    settings = batches[0].settings
     rows = model.train.positions(deleted_ids)
     later = model.without(model.train.ids[rows]) if len(rows) else model
-    before, after = np.full(len(recourses), np.nan), np.full(len(recourses), np.nan)
-    answered = recourses.answered
-    before[answered] = model.score(recourses.matrix[answered])
-    after[answered] = later.score(recourses.matrix[answered])
+    answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
+    before, after = np.full(len(answered), np.nan), np.full(len(answered), np.nan)
+    before[answered] = model.score(matrix[answered])
+    after[answered] = later.score(matrix[answered])
     difference = None
     if isinstance(model, LogisticModel) and model.parts is not None and model.parts.recipe is not None:
         assert isinstance(later, LogisticModel)
-        difference = PreprocessingDifference.between(model, later, model.train.ids[rows], recourses.matrix[answered])
-    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, recourses.names, difference)
+        difference = PreprocessingDifference.between(model, later, model.train.ids[rows], matrix[answered])
+    names = tuple(name for batch in batches for name in batch.names)
+    options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
+    told = options if len(batches) > 1 else None
+    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told)
 
 
 def check_same_model(model: Refittable, recourses: Recourses) -> None:

@@ -39,7 +39,8 @@ class Status(Enum):
     )
     CONTRADICTION = ("contradiction", "the person's own values contradict the rules (no allowed value is left)")
     PROMISE_IMPOSSIBLE = ("promise_impossible", "the promise cannot be given to anybody with this training set and k")
-    INVALID_INPUT = ("invalid_input", "the person's values are missing or not finite")
+    INVALID_INPUT = ("invalid_input", "the person's values cannot be used")
+    NO_FURTHER = ("no_further", "there is no further option beside the earlier ones that keeps the promise")
     GAVE_UP = ("gave_up", "the search ended at its limit without an answer and without showing that there is none")
 
     def __init__(self, code: str, sentence: str) -> None:
@@ -67,7 +68,8 @@ class Change:
 
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
-        return f"{self.label}: {_shown(self.before)}{unit} -> {_shown(self.after)}{unit}"
+        before = _shown(self.before) + ("" if self.before is None else unit)
+        return f"{self.label}: {before} -> {_shown(self.after)}{unit}"
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,14 @@ class Settings:
 class Recourse:
     """One person's answer.
 
-    ``margin`` is the lowest score that the promise foresees at ``point`` (accepted from 0 on): estimated, found in
-    ``retrainings`` true retrainings, or proven, as ``promise`` says. ``certified`` is true only for the last, and then
-    ``certificate.bound`` is the proven lower bound. ``worst_ids`` are training rows, other people's data: never
+    ``name`` is what the person is called: their index value, or their place. ``person`` and ``point`` are in schema
+    space. ``margin`` is the lowest score that the promise foresees at ``point`` (accepted from 0 on): estimated, found
+    in ``retrainings`` true retrainings, or proven, as ``promise`` says. ``certified`` is true only for the last, and
+    then ``certificate.bound`` is the proven lower bound. ``worst_ids`` are training rows, other people's data: never
     show them to the person.
     """
 
+    name: Any
     status: Status
     reason: str
     person: Array
@@ -177,6 +181,7 @@ class Recourses:
             return [self[i] for i in range(*place.indices(len(self)))]
         i = range(len(self))[place]
         return Recourse(
+            name=self.names[i],
             status=self.statuses[i],
             reason=self.reasons[i],
             person=self.people[i],

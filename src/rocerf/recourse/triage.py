@@ -48,7 +48,8 @@ class Triage:
             elif not finite[i]:
                 bad = [c for c, ok in zip(model.train.columns, np.isfinite(matrix[i]), strict=True) if not ok]
                 statuses[i] = Status.INVALID_INPUT
-                reasons[i] = f"{Status.INVALID_INPUT.sentence}: {', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"
+                listed = f"{', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"
+                reasons[i] = f"{Status.INVALID_INPUT.sentence}: missing or not finite: {listed}"
             elif accepted[i]:
                 statuses[i], reasons[i] = Status.ALREADY_ACCEPTED, Status.ALREADY_ACCEPTED.sentence
             elif contradicted[i]:
