@@ -245,6 +245,28 @@ def test_letters_about_a_pipeline_are_rechecked(run: Any, files: Files, preproce
     assert SECRET not in out
 
 
+def test_alternatives_are_rechecked_option_by_option(run: Any, files: Files) -> None:
+    code, _, err = run(*explain(files, promise="first_order", alternatives=2, out="answers.json"))
+    assert (code, err) == (0, "")
+    Path("gone.txt").write_text(f"{files.train.index[0]}\n", "utf-8")
+    both = ["--recourses", "answers.json", "--recourses", "answers-2.json", "--deleted", "gone.txt"]
+    code, out, err = run(*about_deletions(files, "recheck", *both))
+    assert (code, err) == (0, "")
+    assert [record["option"] for record in json.loads(out)["people"]] == [1] * 12 + [2] * 12
+    assert "options in letters" in json.loads(out)["summary"]
+    Path("gone.txt").write_text(f"row_id\n{files.train.index[0]}\n", "utf-8")
+    assert_refused(run(*about_deletions(files, "recheck", *both)), "without a header", "'row_id'")
+
+
+def test_what_ended_without_an_answer_is_said_and_that_nothing_was_held(run: Any, files: Files) -> None:
+    code, out, _ = run(*explain(files, promise="first_order", schema=None))
+    assert code == 0
+    assert "invalid_input: the person's values cannot be used: 'home' is 'castle'" in out
+    assert "already_accepted: " in out
+    assert "nothing was held fixed" in out
+    assert "nothing was held fixed" not in run(*explain(files, promise="first_order"))[1]
+
+
 def test_points_of_a_pipeline_are_attacked(run: Any, files: Files) -> None:
     given = answers(run, explain(files, out="answers.json"))
     model = model_of(files, FeatureSchema.from_yaml(files["schema.yaml"]))

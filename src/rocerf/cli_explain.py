@@ -145,6 +145,8 @@ def explain(
         sys.stdout.write(_json_of(batches, alternatives, training_rows) + "\n")
         return
     _print_summary(batches, files, save_explainer)
+    if schema is None and not immutable:
+        _say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
 
 
 def register(app: typer.Typer) -> None:
@@ -252,6 +254,10 @@ def _json_of(batches: Sequence[Recourses], alternatives: int, training_rows: boo
 
 
 def _print_summary(batches: Sequence[Recourses], files: Sequence[Path], saved: Path | None) -> None:
+    import numpy as np
+
+    from rocerf.recourse.result import Status
+
     screen, recourses = console(), batches[0]
     settings = recourses.settings
     table = new_table(
@@ -270,11 +276,16 @@ def _print_summary(batches: Sequence[Recourses], files: Sequence[Path], saved: P
         _say(f"{int(batch.answered.sum())} of them have {number} options or more.")
     if recourses.held_out is not None:
         screen.print(f"Checked: {recourses.held_out}.", soft_wrap=True)
+    for status in dict.fromkeys(recourses.statuses):
+        if status is not Status.ANSWERED:
+            first = recourses.statuses.index(status)
+            _say(f"{status.code}: {recourses.reasons[first]}")
     if not files:
-        for place, recourse in enumerate(recourses[:5]):
-            said = "; ".join(map(str, recourse.changes)) if recourse.answered else recourse.reason
-            _say(f"  person {recourses.names[place]}: {said}")
-        if len(recourses) > 5:
+        shown = np.flatnonzero(recourses.answered)[:5]
+        for place in shown:
+            recourse = recourses[int(place)]
+            _say(f"  person {recourse.name}: {'; '.join(map(str, recourse.changes))}")
+        if len(recourses) > len(shown):
             screen.print("  ... write all of them with --out answers.csv or --json")
     for path in [*files, *([] if saved is None else [saved])]:
         screen.print(f"Written: {path}", soft_wrap=True)

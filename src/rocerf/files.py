@@ -157,8 +157,14 @@ def read_ids(path: Path, train: TrainingSet) -> list[Any]:
     if not path.exists() or path.is_dir():
         raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
     spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
-    lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
-    return [spelled.get(line, line) for line in lines if line]
+    lines = [line for text in path.read_text("utf-8").splitlines() if (line := text.strip())]
+    unknown = [line for line in lines if line not in spelled]
+    if unknown:
+        raise IdError(
+            f"Expected one id of a training row a line in {path.name}, without a header, got {len(unknown)} lines that "
+            f"are none, the first {unknown[0]!r}; ids look like {_spelling(train.ids.tolist()[0])!r}."
+        )
+    return [spelled[line] for line in lines]
 
 
 def attack_records(

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from rocerf.data.frames import Frames
+from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.schema import Feature, FeatureSchema
 from rocerf.errors import ColumnError
 from schema_problems import Problem, problems
@@ -88,6 +88,50 @@ def test_what_was_missing_and_did_not_change_is_missing_again() -> None:
     points[1, 1] = 1300.0
     back = frames.decode(points, index=index, people=people, missing=frames.missing(frame))
     assert back.loc["y", "pay"] == 1300.0
+
+
+def test_types_that_pandas_does_not_make_from_their_names_give_way() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    dtype = pd.ArrowDtype(arrow.decimal128(10, 2))
+    frame = pd.DataFrame({"a": pd.Series([Decimal("1.25"), Decimal("2.50")], dtype=dtype)})
+    frames = Frames.of(FeatureSchema.from_frame(frame), frame)
+    assert frames.decode(frames.encode(frame)[0])["a"].tolist() == [1.25, 2.5]
+    codes = Frames(FeatureSchema((Feature("a", "categorical", categories=(1, 2)),)), frames.dtypes)
+    assert codes.decode(np.eye(2))["a"].tolist() == [1, 2]
+
+
+def test_only_the_users_columns_that_are_absent_are_named() -> None:
+    frames = Frames.of(SCHEMA, FRAME)
+    for ask in (frames.are_of, lambda X: people_in_schema_space(X, frames), frames.encode):
+        with pytest.raises(ColumnError, match=r"got none named 'pay', 'rooms'; add"):
+            ask(FRAME.drop(columns=["pay", "rooms"]))
+    points = pd.DataFrame(frames.encode(FRAME)[0], columns=list(frames.columns))
+    assert not frames.are_of(points)
+    np.testing.assert_array_equal(people_in_schema_space(points, frames), points)
+    with pytest.raises(ColumnError, match=r"the model's .* columns, got none named 'home=own'; add"):
+        people_in_schema_space(points.drop(columns="home=own"), frames)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        FRAME.iloc[0],
+        FRAME["pay"],
+        FRAME.iloc[0].to_dict(),
+        [FRAME.iloc[0].to_dict()],
+        FRAME.to_numpy(),
+        [["a", "b"]],
+        "people.csv",
+    ],
+    ids=["person", "column", "dict", "dicts", "cells", "texts", "path"],
+)
+def test_people_without_names_of_columns_are_asked_for_as_a_frame(one: Any) -> None:
+    frames = Frames.of(SCHEMA, FRAME)
+    for ask in (frames.are_of, lambda X: people_in_schema_space(X, frames)):
+        with pytest.raises(ColumnError, match=r"got \w+; pass a DataFrame.*; one person as df\.iloc\[\[0\]\]"):
+            ask(one)
+    assert not frames.are_of(frames.encode(FRAME)[0])  # points are fine
+    assert not frames.are_of([[1, 2], [3]])  # refused as a table of numbers
 
 
 def test_other_columns_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -551,6 +552,12 @@ def test_features_of_a_file_that_are_not_what_they_should_be() -> None:
         ([0.0, 1.0], "binary", (0, 1), ()),
         ([True, False], "binary", (0, 1), ()),
         ([0.0, 1.0, np.nan], "binary", (0, 1), ()),
+        ([4.0, np.nan, 2.0], "integer", (2, 4), ()),  # pandas' form of counts with gaps
+        ([4.5, np.nan, 2.0], "continuous", (2, 4.5), ()),
+        ([1e17, np.nan, 3e17], "continuous", (1e17, 3e17), ()),
+        (pd.array([4.0, None, 2.0], dtype="Float64"), "continuous", (2, 4), ()),
+        ([-1e308, 0.5, 1e308], "continuous", (-1e308, 1e308), ()),
+        ([0.5, 1.797e308], "continuous", (0, sys.float_info.max), ()),
         (pd.array([1, None, 0], dtype="Int64"), "binary", (0, 1), ()),
         (pd.array([4, None, 2], dtype="Int64"), "integer", (2, 4), ()),
         (pd.array([True, None], dtype="boolean"), "categorical", None, (True, None)),

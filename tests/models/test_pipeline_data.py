@@ -41,10 +41,13 @@ from pipelines import (
     refitted_from_scratch,
     usual,
 )
-from rocerf import LogisticModel
+from rocerf import FeatureSchema, LogisticModel
 from rocerf.data import adult, german
+from rocerf.data.frames import Frames
+from rocerf.data.schema import Feature
 from rocerf.data.tables import split_rows
-from rocerf.errors import ModelError, UnsupportedModelError
+from rocerf.errors import DataError, ModelError, UnsupportedModelError
+from rocerf.models.pipeline_estimator import stand_ins
 from rocerf.promises import Simulated
 
 
@@ -280,6 +283,51 @@ def test_a_threshold_of_its_own_must_be_said() -> None:
     np.testing.assert_array_equal(model.predict(frame), strict.predict(frame))
     inner = model_of(strict.estimator_, frame, y, threshold=0.8)
     np.testing.assert_array_equal(inner.predict(frame), strict.predict(frame))
+
+
+def test_a_threshold_at_the_end_of_a_pipeline_must_be_said_too() -> None:
+    frame, y = applicants(160)
+    last = FixedThresholdClassifier(classifier(), threshold=0.8)
+    strict = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), make_pipeline(MinMaxScaler(), last)), frame, y)
+    with pytest.raises(UnsupportedModelError, match=r"got a FixedThresholdClassifier that decides otherwise"):
+        rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.6)
+    model = rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.8)
+    np.testing.assert_array_equal(model.predict(frame), strict.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "between"),
+    [
+        ([1.0, 2.0, 4.0], "continuous", (2.0, 4.0)),
+        ([1.0, 4.0, 4.0], "continuous", (1.0, 4.0)),  # the median is the largest
+        ([0.0, 1e-6, 1e-6], "continuous", (0.0, 1e-6)),
+        ([1e17, 2e17, 2e17], "continuous", (1e17, 2e17)),
+        ([-1e308, 1e308], "continuous", (-1e308, 1e308)),
+        ([1e17, 1e17], "continuous", (0.0, 1e17)),
+        ([-30.0, -30.0], "integer", (-30.0, 0.0)),
+        ([0.0, 0.0], "continuous", (0.0, 1.0)),
+        ([0.0, 1.0, 1.0], "binary", (0.0, 1.0)),
+        ([1.0], "binary", (0.0, 1.0)),
+        ([1.0, np.nextafter(1.0, 2.0)], "continuous", (1.0, 1.0 + 1e-12)),
+    ],
+)
+def test_what_stands_for_a_missing_number_is_nobody_s_and_of_their_size(values: Any, kind: str, between: Any) -> None:
+    frames = Frames(FeatureSchema((Feature("a", kind),)), {"a": "float64"})
+    X = np.array([[np.nan], *([value] for value in values)])
+    number = stand_ins(X, np.isnan(X), frames)["a"]
+    assert between[0] < number < between[1]
+    assert number not in values
+
+
+def test_a_column_without_any_number_has_no_stand_in() -> None:
+    frame, y = applicants(60)
+    frame["income"] = np.nan
+    numbers = SimpleImputer(keep_empty_features=True)
+    last = GradientBoostingClassifier(n_estimators=2)
+    pipeline = fitted(make_pipeline(columns(numbers, ONE_HOT), last), frame, y)
+    schema = FeatureSchema.from_frame(frame.assign(income=1.5))
+    with pytest.raises(DataError, match="numbers in 'income' in some of the 60 training rows, got none; leave"):
+        rocerf.from_pipeline(pipeline, frame, y, schema=schema, otherwise="estimator")
 
 
 def test_numbers_and_texts_of_the_helpers_cover_the_table() -> None:

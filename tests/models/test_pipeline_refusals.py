@@ -57,6 +57,16 @@ NOT_AFFINE: dict[str, tuple[Any, bool, str]] = {
         "'age', 'income', 'cars': rows within and somewhat beyond",
     ),
     "power": (columns(PowerTransformer(), ONE_HOT), False, "'age', 'income', 'cars':"),
+    "filled in, then power": (
+        columns(make_pipeline(SimpleImputer(), PowerTransformer()), ONE_HOT),
+        True,
+        "'age', 'income', 'cars': the training rows come out",
+    ),
+    "filled in, then clipped": (
+        columns(make_pipeline(SimpleImputer(), MinMaxScaler(clip=True)), ONE_HOT),
+        True,
+        "'age', 'income', 'cars': rows within and somewhat beyond",
+    ),
     "unit length": (columns(Normalizer(), ONE_HOT), False, "'age', 'income', 'cars', 'member':"),
     "of the batch": (
         columns(FunctionTransformer(lambda X: X - X.mean(axis=0)), ONE_HOT),

@@ -182,6 +182,13 @@ def test_own_values_that_break_a_relation_and_may_not_change_contradict_it(cost:
     assert [status.code for status in found.statuses] == ["contradiction", "unreachable"]
 
 
+def test_explainers_and_answers_say_who_they_are() -> None:
+    explainer = Rocerf(_two_columns(), 3, promise="first_order", cost="l1")
+    assert repr(explainer).startswith("Rocerf(first_order, k=3 of 200 rows, l1, LogisticModel(")
+    people = pd.DataFrame([[-1.0, -1.0]], columns=["x0", "x1"], index=["A-7"])
+    assert explainer.explain(people)[0].name == "A-7"
+
+
 def test_options_are_rechecked_one_by_one() -> None:
     model = _two_columns()
     explainer = Rocerf(model, 1, promise="first_order")

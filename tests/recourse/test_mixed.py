@@ -435,3 +435,24 @@ def test_people_outside_the_bounds_are_sent_inside_and_that_is_a_change() -> Non
         assert found.found is possible
         if possible:
             np.testing.assert_allclose(found.point, [1.0, 5.0, 2.0], atol=1e-9)
+
+
+@pytest.mark.parametrize(("norm", "expected"), [(Norm.L1, 0.89537), (Norm.L2, 0.79548)])
+def test_own_values_between_two_steps_compete_with_all_the_steps(norm: Norm, expected: float) -> None:
+    """HiGHS 1.15 with its presolve gave a point of cost 1.34 here (L1), and called it optimal."""
+    features = (
+        Feature("a", "integer", lower=-4, upper=5),
+        Feature("b", "integer", lower=-3, upper=6, direction="decrease"),
+        Feature("c", "binary"),
+    )
+    x0 = np.array([[2.4673268615338984, 4.244496953370135, 0.0]])
+    cost = NormCost(norm, np.array([0.6513116116742395, 3.623621159916882, 3.5647568]))
+    slopes, target = np.array([[-1.97483057, -0.47435223, -0.01796523]]), -5.582316333787498
+    allowed = FeasibleSet.around(x0, FeatureSchema(features), 2, [["a", "b", "c"]])
+    found = MixedProblem(0, x0, cost, allowed, REACH).cheapest(slopes, np.zeros(1), target)
+    choices = [(x0[0, 0], *range(-4, 6)), (x0[0, 1], *range(-3, 5)), (0.0, 1.0)]
+    points = np.array(list(itertools.product(*choices)))
+    points = points[(points @ slopes[0] >= target) & ((points != x0).sum(axis=1) <= 2)]
+    best = cost.of(points, np.broadcast_to(x0, points.shape)).min()
+    assert best == pytest.approx(expected, abs=1e-5)
+    assert cost.of(found.point[None], x0)[0] == pytest.approx(best, rel=GAP)

@@ -66,8 +66,21 @@ class Frames:
         return self.schema.columns
 
     def are_of(self, X: Any) -> bool:
-        """Whether X is a DataFrame with the user's own columns."""
-        return is_frame(X) and set(self.schema.names) <= set(map(str, X.columns))
+        """Whether X is a DataFrame with the user's own columns, and not a table of points of schema space.
+
+        What is neither is refused here, in terms of the user's columns: a frame that lacks some, a single person as a
+        Series or a dict, texts without names.
+        """
+        if not is_frame(X):
+            if _is_person_or_texts(X):
+                raise _no_frame(self.schema, X)
+            return False
+        given, own = set(map(str, X.columns)), set(self.schema.names)
+        if own <= given:
+            return True
+        if not given & (set(self.columns) - own) and not set(self.columns) <= given:
+            named(self.schema, X)  # refuses: nothing in it is of schema space alone
+        return False
 
     def encode(self, frame: pd.DataFrame) -> tuple[Array, NDArray[Any], list[str]]:
         """Points (P, d), the frame's index, and for each row what makes it no value of the schema, or "".
@@ -171,7 +184,7 @@ class Frames:
         plain = pd.Series(names, dtype=object)
         try:
             series = pd.Series(names, dtype=_able_to_miss(dtype) if missing.any() else dtype)
-        except (TypeError, ValueError):  # categories that this type cannot hold
+        except (TypeError, ValueError, NotImplementedError):  # categories that this type cannot hold
             return plain
         return series if series.dropna().tolist() == plain.dropna().tolist() else plain
 
@@ -195,7 +208,7 @@ class Frames:
 
 def people_in_schema_space(X: Any, frames: Frames) -> Array:
     """People (P, d) as points, from the user's own columns, or given in those of schema space."""
-    if is_frame(X) and (frames.are_of(X) or not set(frames.columns) <= set(map(str, X.columns))):
+    if frames.are_of(X):
         return frames.encode(X)[0]
     matrix, _ = people_matrix(X, frames.columns, named=True)
     return matrix
@@ -251,7 +264,11 @@ def _series(numbers: Array, dtype: str) -> pd.Series[Any]:
     import pandas as pd
 
     exact = pd.Series(numbers)
-    if not pd.api.types.is_numeric_dtype(dtype):  # texts, or a type that has no name
+    try:
+        numeric = pd.api.types.is_numeric_dtype(pd.api.types.pandas_dtype(dtype))
+    except (TypeError, ValueError, NotImplementedError):  # not made from its name: Arrow's decimal128(10, 2), say
+        numeric = False
+    if not numeric:
         return exact
     nullable = dtype[0] in "IUF"  # the user's choice: Int64, UInt8, Float32
     wider = () if dtype.lower().startswith(("bool", "float")) else ("Int64",) if nullable else ("int64", "Int64")
@@ -278,14 +295,36 @@ def _able_to_miss(dtype: str) -> str:
 def named(schema: FeatureSchema, frame: Any) -> Any:
     """The frame with texts as names of its columns, each column of the schema once."""
     if not is_frame(frame):
-        raise ColumnError(
-            f"Expected a DataFrame with the columns {', '.join(schema.names[:5])}{', ...' if len(schema) > 5 else ''}, "
-            f"got {type(frame).__name__}; keep the names and the categories."
-        )
+        raise _no_frame(schema, frame)
     names: Sequence[str] = list(map(str, frame.columns))
     absent = [name for name in schema.names if name not in names]
     repeated = [name for name in schema.names if names.count(name) > 1]
     if absent or repeated:
-        got = f"none named {absent[0]!r}" if absent else f"{repeated[0]!r} several times"
+        lacking = f"{', '.join(map(repr, absent[:5]))}{', ...' if len(absent) > 5 else ''}"
+        got = f"none named {lacking}" if absent else f"{repeated[0]!r} several times"
         raise ColumnError(f"Expected each column of the schema once, got {got}; add, rename or drop columns.")
     return frame.set_axis(names, axis=1)
+
+
+def _no_frame(schema: FeatureSchema, X: Any) -> ColumnError:
+    """The refusal of what has no columns with names."""
+    return ColumnError(
+        f"Expected a DataFrame with the columns {', '.join(schema.names[:5])}{', ...' if len(schema) > 5 else ''}, "
+        f"got {type(X).__name__}; pass a DataFrame, which keeps the names and the categories; one person as "
+        "df.iloc[[0]]."
+    )
+
+
+def _is_person_or_texts(X: Any) -> bool:
+    """Whether X, no DataFrame, is one person with names, or holds texts: no table of numbers."""
+    import pandas as pd
+
+    if isinstance(X, Mapping | pd.Series):
+        return True
+    try:
+        cells = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return False
+    return cells.dtype.kind in "US" or (
+        cells.dtype.kind == "O" and any(isinstance(cell, str | Mapping) for cell in cells.flat)
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from math import floor, log10
+from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rocerf.data.columns import default_columns, is_frame, is_number, refuse_no_numbers
 from rocerf.data.feature import Feature, Kind
@@ -23,6 +25,12 @@ MOST_CATEGORIES = 100
 
 #: Guessed bounds are rounded outwards to so many digits behind the first one of their distance.
 BOUND_DIGITS = 2
+
+#: The largest number of float64.
+MOST = sys.float_info.max
+
+#: Up to here float64 has every whole number.
+MOST_WHOLE = 2.0**53
 
 
 def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Feature]:
@@ -71,9 +79,16 @@ def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) 
         raise DataError(f"Expected finite numbers in {name!r}, got none or infinite ones; fill or drop them first.")
     if np.isin(numbers, (0.0, 1.0)).all():
         return Feature(name, Kind.BINARY)
-    whole = pd.api.types.is_integer_dtype(dtype)
-    low, high = _round_bounds(*np.quantile(numbers, quantiles), whole=bool(whole))
+    whole = bool(pd.api.types.is_integer_dtype(dtype)) or _counts_with_gaps(column, numbers)
+    low, high = _round_bounds(*np.quantile(numbers, quantiles).tolist(), whole=whole)
     return Feature(name, Kind.INTEGER if whole else Kind.CONTINUOUS, lower=float(low), upper=float(high))
+
+
+def _counts_with_gaps(column: pd.Series[Any], numbers: NDArray[np.float64]) -> bool:
+    """Whether the column was whole numbers before pandas, which has no gaps in int64, made them float64."""
+    gaps = column.dtype == np.float64 and bool(column.isna().any())
+    # Beyond MOST_WHOLE floats have no digits behind the point to tell them by.
+    return gaps and bool((np.abs(numbers) <= MOST_WHOLE).all() and (numbers == np.rint(numbers)).all())
 
 
 def _round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float]:
@@ -87,12 +102,14 @@ def _round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float
     >>> _round_bounds(0.0, 4.0, whole=True), _round_bounds(-0.0123, 0.9871, whole=False)
     ((0.0, 4.0), (-0.013, 0.988))
     """
-    if low == high:
+    if low == high or not isfinite(high - low):
         return float(low), float(high)
     grid = Decimal(1).scaleb(floor(log10(high - low)) - BOUND_DIGITS)
     grid = max(grid, Decimal(1)) if whole else grid
     down, up = (Decimal(repr(float(value))) / grid for value in (low, high))
-    return float(down.to_integral_value(ROUND_FLOOR) * grid), float(up.to_integral_value(ROUND_CEILING) * grid)
+    below, above = down.to_integral_value(ROUND_FLOOR) * grid, up.to_integral_value(ROUND_CEILING) * grid
+    # Rounded beyond the largest number there is, it would be no bound.
+    return max(float(below), -MOST), min(float(above), MOST)
 
 
 def _different(name: str, known: pd.Series[Any]) -> list[Any]:

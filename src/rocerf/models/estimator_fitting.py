@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NoOptimumError, OptionError, UnsupportedModelError
 from rocerf.models.options import checked_threshold
+from rocerf.models.pipeline_steps import split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -251,7 +252,8 @@ def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Ar
     from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
     inner = getattr(fitted, "pipeline_", fitted)
-    own_threshold = isinstance(inner, FixedThresholdClassifier | TunedThresholdClassifierCV)
+    _, last = split(inner)
+    own_threshold = isinstance(last, FixedThresholdClassifier | TunedThresholdClassifierCV)
     if threshold != 0.5 and not own_threshold:
         return
     X = np.asarray(train.X[:: -(-len(train) // COMPARED_ROWS)])
@@ -273,6 +275,6 @@ def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Ar
         "threshold=... from which probability on people are accepted"
     )
     raise UnsupportedModelError(
-        f"Expected a classifier that decides by {rule}, got a {type(inner).__name__} that decides otherwise about "
+        f"Expected a classifier that decides by {rule}, got a {type(last).__name__} that decides otherwise about "
         f"{differing} of {len(X)} training rows; {advice}."
     )

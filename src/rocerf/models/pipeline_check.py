@@ -31,21 +31,27 @@ ROWS_WITH_GAPS = 8
 BEYOND = 0.5
 
 
-class NotAffineError(UnsupportedModelError):
-    """The preprocessing is not affine in schema space."""
-
-
 def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> None:
-    """Hold the map against all training rows (the user's frame, and as points (n, d)) and random rows."""
+    """Hold the map against all training rows (the user's frame, and as points (n, d)) and random rows.
+
+    Complete rows come first: where those are no affine image, gaps are not the reason, though they show it too.
+    """
     gone = frame.isna()
+    complete = ~gone.any(axis=1).to_numpy()
+    differently = "the training rows come out differently than any affine map makes them"
+    if not _same_on(probe, found, frame[complete], X[complete]):
+        raise not_affine(_blamed(probe, found), differently)
+    _refuse_random_rows(probe, found)
     tangled = [name for name in sorted(found.tangled) if bool(gone[name].any())]
     if tangled:
         raise not_affine(tangled, "a missing value counts as more than one number put in its place")
-    if not _same_on(probe, found, frame, X):
+    if not _same_on(probe, found, frame[~complete], X[~complete]):
         incomplete = [feature for feature in probe.frames.schema if bool(gone[feature.name].any())]
         numbers = [feature.name for feature in incomplete if feature.kind is not Kind.CATEGORICAL]
-        blamed = _blamed(probe, found) or numbers or [feature.name for feature in incomplete]
-        raise not_affine(blamed, "the training rows come out differently than any affine map makes them")
+        raise not_affine(numbers or [feature.name for feature in incomplete], differently)
+
+
+def _refuse_random_rows(probe: Probe, found: AffineMap) -> None:
     points = random_points(probe, found, RANDOM_ROWS, np.random.default_rng(0))
     try:
         same = close(_images(probe, points), found, points, probe.tolerance)
@@ -171,10 +177,10 @@ def _failing_alone(probe: Probe, found: AffineMap, after: Array) -> list[str]:
     return blamed
 
 
-def not_affine(columns: list[str], said: str) -> NotAffineError:
+def not_affine(columns: list[str], said: str) -> UnsupportedModelError:
     """The refusal, with what can be done instead."""
     shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
-    return NotAffineError(
+    return UnsupportedModelError(
         f"Expected preprocessing that is affine in the DataFrame's columns (scaling, encoding, one number for missing "
         f"ones), got one that is not{f' in {shown}' if columns else ''}: {said}. Make that step (a logarithm, bins, "
         "products, ...) outside the pipeline, so that the DataFrame has its result as a column; or, if the numbers "

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
+from rocerf.data.feature import Kind
 from rocerf.data.frames import Frames
+from rocerf.errors import DataError
 from rocerf.models.pipeline_steps import quietly
 
 if TYPE_CHECKING:
@@ -105,16 +107,40 @@ def stand_ins(X: Array, missing: NDArray[np.bool_], frames: Frames) -> Mapping[s
     """For each column of the rows (n, d) with missing numbers, one number in its middle that stands for them.
 
     Points are finite numbers, also those of a pipeline that does more with a missing value than fill it in. So it is
-    marked by a number that nobody has: it divides the gap above the median in the golden ratio, and is not round.
+    marked by a number that nobody has: it divides a gap beside the median in the golden ratio, and is not round.
     """
     found = {}
     for column in np.flatnonzero(missing.any(axis=0)):
-        values = np.unique(X[~missing[:, column], column])
-        middle = int(np.searchsorted(values, np.median(X[~missing[:, column], column]), side="right")) - 1
-        below = values[middle]
-        above = values[middle + 1] if middle + 1 < len(values) else below + 1.0
-        found[frames.columns[column]] = float(below + GOLDEN * (above - below))
+        feature, known = frames.schema.column_features[column], X[~missing[:, column], column]
+        known = np.sort(known[np.isfinite(known)])
+        if not len(known):
+            raise DataError(
+                f"Expected numbers in {feature.name!r} in some of the {len(X)} training rows, got none; leave the "
+                "column out and fit the pipeline again."
+            )
+        below, above = (0.0, 1.0) if feature.kind is Kind.BINARY else _gap(known)
+        found[feature.name] = _within(below, above, known)
     return found
+
+
+def _gap(known: Array) -> tuple[float, float]:
+    """Two neighbours among these sorted numbers: the median and the next above it, or else below it.
+
+    Of one number alone: 0 and itself, which is about its size whatever its unit; 0 and 1 where it is 0.
+    """
+    values, median = np.unique(known), known[(len(known) - 1) // 2]
+    if len(values) == 1:
+        return 0.0, float(median) or 1.0
+    lower = min(int(np.searchsorted(values, median)), len(values) - 2)
+    return float(values[lower]), float(values[lower + 1])
+
+
+def _within(below: float, above: float, known: Array) -> float:
+    """A number between the two, and none of those known."""
+    number = (1.0 - GOLDEN) * below + GOLDEN * above
+    while number in known:  # the two are neighbours among all floating-point numbers
+        number = float(np.nextafter(number, np.inf))
+    return number
 
 
 def _asked(method: Callable[[Any], Any], rows: Any) -> Array:

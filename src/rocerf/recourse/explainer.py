@@ -180,6 +180,10 @@ class Rocerf:
             return calibrate_delta(self.model, self.promise, self._master, self._solver, seed=self.seed)
         return self._delta
 
+    def __repr__(self) -> str:
+        n = len(self.model.train)
+        return f"Rocerf({self.promise.wording.name}, k={self.k} of {n} rows, {self.cost.name}, {self.model!r})"
+
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """Recourse for each person of X, shape (P, d), in their order.
 

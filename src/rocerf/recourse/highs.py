@@ -45,9 +45,17 @@ class Answer:
 
 
 def minimised(
-    objective: Array, lower: Array, upper: Array, rows: Sequence[Row], whole: NDArray[np.bool_] | None = None
+    objective: Array,
+    lower: Array,
+    upper: Array,
+    rows: Sequence[Row],
+    whole: NDArray[np.bool_] | None = None,
+    *,
+    presolve: bool = True,
 ) -> Answer:
     """``min objective z`` under rows and bounds, the entries ``whole`` (z) whole numbers.
+
+    Without ``presolve`` HiGHS solves the program as it stands.
 
     >>> row = ({0: 2.0}, 5.0, np.inf)  # 2 z >= 5
     >>> minimised(np.array([1.0]), np.array([0.0]), np.array([9.0]), [row], np.array([True])).values.tolist()
@@ -69,6 +77,7 @@ def minimised(
     solver = highspy.Highs()
     for name, value in _OPTIONS.items():
         solver.setOptionValue(name, value)
+    solver.setOptionValue("presolve", "choose" if presolve else "off")
     solver.passModel(program)
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()

@@ -247,7 +247,9 @@ class Program:
         if fixed is not None:
             lower, upper = np.where(whole, fixed, lower), np.where(whole, fixed, upper)
         rows = [(row, -np.inf, limit) for row, limit in self.rows] + [(row, v, v) for row, v in self.equal]
-        answer = minimised(np.array(self.objective), lower, upper, rows, whole if fixed is None else None)
+        # Where own values are chosen against steps, HiGHS 1.15's presolve at our tolerances loses optimal points.
+        options = {"presolve": not self._chosen}
+        answer = minimised(np.array(self.objective), lower, upper, rows, whole if fixed is None else None, **options)
         if answer.values is None:
             self.failed = not answer.infeasible
             return None

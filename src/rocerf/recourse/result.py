@@ -335,8 +335,8 @@ class Recourses:
         except (OSError, ValueError, KeyError, TypeError, RocerfError) as error:
             raise FileFormatError(
                 f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it, "
-                f"got something else ({type(error).__name__}: {error}); check the path, or write them again with "
-                "this version."
+                f"got something else ({type(error).__name__}: {error}); check the path (tables such as .csv cannot "
+                "be read back), or write them again with this version."
             ) from error
 
     @classmethod
