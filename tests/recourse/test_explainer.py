@@ -138,6 +138,23 @@ def test_a_number_filled_in_outside_the_bounds_need_not_be_given() -> None:
     assert [bool(letter.options) for letter in letters] == found.answered.tolist()
 
 
+def test_steps_do_not_count_from_what_is_filled_in() -> None:
+    frame, y = _loans()
+    frame = frame * 100.0
+    frame.loc[::9, "debt"] = np.nan
+    pipeline = fitted(make_pipeline(SimpleImputer(), StandardScaler(), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    schema = model.schema.edit("income", direction="fixed").edit("other", direction="fixed").edit("debt", step=50)
+    explainer = Rocerf(model, 1, promise="first_order", schema=schema)
+    people = frame.assign(debt=np.nan, other=-100.0).head(20)
+    found = explainer.explain(people)
+    assert found.answered.any()
+    asked = found.points.loc[found.answered, "debt"]
+    assert (asked % 50 == 0).all()
+    letters = [letter for letter in explainer.letters(found, valid_until=None) if letter.options]
+    assert {letter.options[0].changes[0].after % 50 for letter in letters} == {0}
+
+
 def test_people_without_a_name_are_refused() -> None:
     frame, y = _loans()
     model = model_of(fitted(make_pipeline(StandardScaler(), classifier()), frame, y), frame, y)

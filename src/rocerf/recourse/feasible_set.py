@@ -65,6 +65,7 @@ class FeasibleSet:
     """Boxes ``lower <= x <= upper`` around people ``X0``, all (P, d), bounds possibly infinite, and rules inside them.
 
     ``excluded`` holds for each person sets of attributes (by place): at least one of each set must stay as it is.
+    ``absent`` (P, d) marks numbers that a person did not give: steps do not count from what is filled in for them.
     """
 
     lower: Array
@@ -72,6 +73,7 @@ class FeasibleSet:
     X0: Array
     rules: Rules | None = None
     excluded: tuple[tuple[frozenset[int], ...], ...] | None = None
+    absent: Mask | None = None
 
     @classmethod
     def around(
@@ -85,12 +87,16 @@ class FeasibleSet:
         if schema is None and most_changes is None:
             return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
         schema = schema or FeatureSchema.free(f"x{place}" for place in range(X0.shape[1]))
-        return cls(*schema.box(X0, missing), X0, Rules.of(schema, most_changes))
+        names = [feature.name for feature in schema.column_features]
+        gone = None if missing is None else [[name in lacking for name in names] for lacking in missing]
+        absent = None if gone is None else np.array(gone, bool).reshape(X0.shape)
+        return cls(*schema.box(X0, missing), X0, Rules.of(schema, most_changes), absent=absent)
 
     def of(self, people: NDArray[np.intp]) -> FeasibleSet:
         """The sets of these people."""
         excluded = None if self.excluded is None else tuple(self.excluded[person] for person in people)
-        return FeasibleSet(self.lower[people], self.upper[people], self.X0[people], self.rules, excluded)
+        absent = None if self.absent is None else self.absent[people]
+        return FeasibleSet(self.lower[people], self.upper[people], self.X0[people], self.rules, excluded, absent)
 
     def within(self, lower: Array, upper: Array) -> FeasibleSet:
         """The same sets inside further boxes (P, d)."""
@@ -141,7 +147,8 @@ class FeasibleSet:
         if self.rules is None:
             return np.zeros(self.X0.shape)
         start = self.X0 if self.rules.whole is None else np.where(self.rules.whole, np.rint(self.X0), self.X0)
-        return np.where(self.rules.from_own, start, 0.0)
+        own = self.rules.from_own if self.absent is None else self.rules.from_own & ~self.absent
+        return np.where(own, start, 0.0)
 
     @property
     def _ends(self) -> tuple[Array, Array]:
