@@ -553,7 +553,7 @@ def test_alternatives_of_one_changed_attribute_each_are_as_many_as_attributes() 
     batches = Rocerf(simple(), 0, promise=Plain(simple()), max_changes=1).alternatives([[1.0, 1.0, 1.0]], 5)
     changes = [batch[0].changes[0].feature for batch in batches[:3]]
     assert sorted(changes) == ["x0", "x1", "x2"]
-    assert batches[3][0].status is Status.UNREACHABLE
+    assert batches[3][0].status is Status.NO_FURTHER
     assert len(batches) == 4
     assert all(batch.settings.max_changes == 1 for batch in batches)
 
