@@ -34,8 +34,10 @@ SHARE = "0.5%"
 
 
 def simple_task(data: RawDataset) -> RawDataset:
-    """The task without directions, which DiCE cannot be told."""
-    features = tuple(f if f.direction is Direction.FIXED else replace(f, direction=Direction.ANY) for f in data.schema)
+    """The task without directions and allowed changes of a category, which DiCE cannot be told."""
+    features = tuple(
+        f if f.direction is Direction.FIXED else replace(f, direction=Direction.ANY, changes=None) for f in data.schema
+    )
     return replace(data, schema=rocerf.FeatureSchema(features))
 
 

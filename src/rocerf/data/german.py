@@ -275,6 +275,8 @@ def german_schema(train: TrainingSet) -> FeatureSchema:
 def raw_schema(train: pd.DataFrame) -> FeatureSchema:
     """Words, units, rules and bounds of the 20 attributes as UCI has them; categories in the order of the codes.
 
+    Nobody is sent to a category that begins with "unknown": that is no way to act.
+
     >>> raw_schema(raw_table().drop(columns=LABEL))["age"].direction.value
     'fixed'
     """
@@ -286,7 +288,11 @@ def raw_schema(train: pd.DataFrame) -> FeatureSchema:
             words, categories = groups[name]
             direction = Direction.FIXED if name in _FIXED_GROUPS else Direction.ANY
             values = tuple(said for _, _, said in categories)
-            features.append(Feature(name, Kind.CATEGORICAL, label=words, categories=values, direction=direction))
+            known = tuple(value for value in values if not value.startswith("unknown"))
+            changes = None if known == values else dict.fromkeys(values, known)
+            features.append(
+                Feature(name, Kind.CATEGORICAL, words, categories=values, direction=direction, changes=changes)
+            )
         elif name == "foreign-worker":
             values = ("yes", "no")
             features.append(
