@@ -6,10 +6,7 @@ import csv
 import importlib
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -20,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interrupting import interrupted
 from rocerf.cli import main
 
 SETTINGS = """
@@ -192,15 +190,10 @@ def test_without_compas_it_ends_well_and_says_so(run: Any, tmp_path: Path, monke
 def test_ctrl_c_leaves_finished_jobs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rocerf.cli", "reproduce", "--out", str(tmp_path / "run"), "--workers", "2"]
     command += ["--datasets", "german", "--models", "lr"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
-        jobs = tmp_path / "run" / "jobs"
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline and len(list(jobs.glob("*.json"))) < 3:
-            time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 130
-        assert err.decode().splitlines()[-1] == "rocerf: interrupted."
+    jobs = tmp_path / "run" / "jobs"
+    code, err = interrupted(command, lambda: len(list(jobs.glob("*.json"))) >= 3)
+    assert code == 130
+    assert err.splitlines()[-1] == "rocerf: interrupted."
     records = [json.loads(path.read_text("utf-8")) for path in jobs.glob("*.json")]
     assert len(records) >= 3
     assert {record["status"] for record in records} == {"done"}

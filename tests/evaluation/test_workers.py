@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from interrupting import hearing_ctrl_c, interrupted
 from rocerf.evaluation import workers
 from rocerf.evaluation.workers import WorkerPool, interruptible
 
@@ -82,16 +82,17 @@ def press(times: int) -> list[str]:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_is_held_back_until_asked_for() -> None:
-    assert press(0) == ["checked"]
-    assert press(1) == ["pressed", "raised"]
-    assert press(2) == ["pressed", "raised"]  # the second time at once
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with hearing_ctrl_c():
+        assert press(0) == ["checked"]
+        assert press(1) == ["pressed", "raised"]
+        assert press(2) == ["pressed", "raised"]  # the second time at once
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_workers import task
 from rocerf.evaluation.workers import WorkerPool, interruptible
 
@@ -110,13 +111,9 @@ if __name__ == "__main__":
 def test_ctrl_c_while_workers_are_being_born(tmp_path: Path) -> None:
     """They import for seconds, and a terminal's Ctrl-C reaches them too: no trace of theirs, and nobody stays."""
     mark, script = tmp_path / "mark", tmp_path / "script.py"
-    script.write_text(SCRIPT.format(folder=str(Path(__file__).parent), mark=str(mark)), "utf-8")
-    command = [sys.executable, str(script)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
-        deadline = time.monotonic() + 120
-        while not mark.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=120)  # ends only when nobody holds the pipe any more
-    assert err.decode().count("Traceback") == 1
-    assert err.decode().splitlines()[-1] == "KeyboardInterrupt"
+    script.write_text(
+        SCRIPT.format(folders=[str(folder) for folder in Path(__file__).parents[:2]], mark=str(mark)), "utf-8"
+    )
+    _, err = interrupted([sys.executable, str(script)], mark.exists)
+    assert err.count("Traceback") == 1
+    assert err.splitlines()[-1] == "KeyboardInterrupt"
