@@ -72,7 +72,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
     assert set(results) == {"validity", "retrained", "first_order", "certificate", "actionable", "dice", *networks}
     for row in results["actionable"]["measured"].values():
         assert row["frozen"] == row["refitted"] == row["accepted_by_the_pipeline"] == 1.0
-        assert row["largest_gap"] <= 1e-6
+        assert row["largest_gap"] <= 1e-5  # as docs/schemas.md says
         assert sum(row["statuses"].values()) == row["people"]
     ours = results["dice"]["measured"]["rocerf retrained"]
     assert (ours["broken_rules"], ours["accepted_after_the_worst_deletion"]) == (0, 1.0)
