@@ -18,7 +18,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
 	@echo "make test      lint, types, import contract, all tests, doctests, README examples"
-	@echo "make quick     the fast tests only (under two minutes)"
+	@echo "make quick     the fast tests only (about three minutes on two cores)"
 	@echo "make lint      ruff, mypy --strict, import contract"
 	@echo "make bench     benchmarks (ratios measured in one run; half an hour, CERTIFICATE=--quick: 6 minutes)"
 	@echo "make networks  the same for neural networks, with every method (DEVICE=cuda on a GPU)"

@@ -125,6 +125,7 @@ def assert_same(found: Recourses, expected: Recourses) -> None:
 # --- demo and datasets ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_demo_prints_a_table_and_writes_a_page_that_loads_nothing(run: Any, tmp_path: Path) -> None:
     code, out, err = run("demo", "--trials", 2, "--people", 4, "--out", "deep/report.html")
     assert (code, err) == (0, "")

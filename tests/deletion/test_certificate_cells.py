@@ -73,12 +73,14 @@ def test_cells_against_brute_force(figures: list[str]) -> None:
     assert several > 20
 
 
+@pytest.mark.slow
 def test_cells_with_a_search_sample_and_pruned_columns(figures: list[str]) -> None:
     """The paths of large tables; whatever the sample suggested, the proof is over all rows."""
     closed, _ = compare(range(22000, 22024), figures, Effort(keep=0.5, sample=12), "sampled")
     assert closed > 6
 
 
+@pytest.mark.slow
 def test_certify_falls_back_on_cells_where_branching_is_not_allowed() -> None:
     versions = set()
     for seed in range(40):

@@ -30,6 +30,7 @@ def demo() -> Demo:
     return run_demo(trials=3, people=PEOPLE)
 
 
+@pytest.mark.slow
 def test_the_figures_are_sane(demo: Demo) -> None:
     assert (demo.denied, demo.applicants, demo.trials, demo.seed) == (PEOPLE, 200, 3, 0)
     assert 0.7 < demo.accuracy < 0.85
@@ -105,6 +106,7 @@ def test_the_seed_decides_the_deletions(demo: Demo) -> None:
     assert other["methods"][0]["mean_cost"] == demo.methods[0].mean_cost
 
 
+@pytest.mark.slow
 def test_progress_ends_where_it_said() -> None:
     calls: list[tuple[str, int, int]] = []
     run_demo(trials=2, people=3, progress=lambda *call: calls.append(call))

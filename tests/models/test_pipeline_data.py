@@ -230,6 +230,7 @@ def test_an_estimator_deals_with_missing_numbers_in_its_own_way(numbers: Any, la
     np.testing.assert_array_equal(rocerf.EstimatorModel.load(tmp_path / "model.npz").score(gaps), model.score(gaps))
 
 
+@pytest.mark.slow
 def test_recourse_without_a_number_that_is_missing_is_what_the_pipeline_says() -> None:
     gaps, y = applicants(160, missing=True)
     pipeline = fitted(make_pipeline(columns(SimpleImputer(add_indicator=True), ONE_HOT), classifier()), gaps, y)

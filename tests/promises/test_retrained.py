@@ -58,11 +58,13 @@ def check_table(name: str, path: object, people: int, most_extra_cost: float) ->
     assert robust.costs.mean() <= (1 + most_extra_cost) * first.costs.mean()
 
 
+@pytest.mark.slow
 def test_german_survives_the_thorough_adversary() -> None:
     check_table("german", None, 45, 0.10)
 
 
 @needs_shared
+@pytest.mark.slow
 def test_compas_survives_the_thorough_adversary() -> None:
     check_table("compas", SHARED / "openxai", 105, 0.10)
 

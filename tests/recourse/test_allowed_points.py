@@ -461,6 +461,7 @@ def with_gaps(fill: Any) -> tuple[pd.DataFrame, Any, Any]:
 
 @pytest.mark.parametrize("cost", ["l1", "l2"])
 @pytest.mark.parametrize("rules", [{}, {"direction": "increase"}, {"step": 2}])
+@pytest.mark.slow
 def test_nobody_must_change_what_they_did_not_give(cost: str, rules: dict[str, Any]) -> None:
     """The mean of whole numbers is none; everybody was told to change it from "not given" to a whole number."""
     frame, pipeline, model = with_gaps(SimpleImputer())

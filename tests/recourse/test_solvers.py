@@ -79,6 +79,7 @@ def feasible_apart_from_the_solver(model: LogisticModel, recourses: Recourses, k
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_penalty_is_feasible_and_never_cheaper_than_cutting_planes(seed: int, norm: str) -> None:
     model = LogisticModel.fit(random_training_set(seed, n=80), C=1.0)
     people = refused_people(model, seed, 8)
