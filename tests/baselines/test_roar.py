@@ -317,9 +317,9 @@ def test_the_authors_points_are_accepted_and_say_no_more(wide: tuple[LogisticMod
     assert (model.predict(found.matrix[found.answered]) == 1).all()
     assert (found.costs[found.answered] >= Scfe(model).explain(people).costs[found.answered] * (1 - 1e-9)).all()
     assert found.settings.sentence == (
-        "accepted by the model as it is today; chosen by weighing the worst loss over models whose parameters differ "
-        "by at most 0.1 each against the cost, which does not make all of those accept it; nothing is promised about "
-        "deletions"
+        "is accepted by the model as it is today; chosen by weighing the worst loss over models whose parameters "
+        "differ by at most 0.1 each against the cost, which does not make all of those accept it; nothing is promised "
+        "about deletions"
     )
 
 
@@ -345,7 +345,8 @@ def test_the_authors_points_on_networks_are_those_the_stand_in_accepts(network: 
     np.testing.assert_allclose(found.scores[found.answered], scores)
     np.testing.assert_allclose(found.margins[found.answered], scores, atol=1e-6)
     assert found.settings.sentence.startswith(
-        "accepted by a linear stand-in fitted around the person, but not always by the model itself; chosen by weighing"
+        "is accepted by a linear stand-in fitted around the person, but not always by the model itself; "
+        "chosen by weighing"
     )
 
 

@@ -18,6 +18,7 @@ from rocerf.data.frames import Frames
 from rocerf.errors import IdError, OptionError, SchemaError
 from rocerf.models.pipeline_parts import Deployed
 from rocerf.recourse.asked import judged
+from rocerf.recourse.master import Cheapest, Master
 from rocerf.recourse.result import Recourses, Status
 
 
@@ -197,6 +198,17 @@ def test_own_values_that_break_a_relation_and_may_not_change_contradict_it(cost:
     explainer = Rocerf(_two_columns(), 1, promise="first_order", cost=cost, schema=schema)
     found = explainer.explain(np.array([[1.0, -5.0], [-1.0, -5.0]]))
     assert [status.code for status in found.statuses] == ["contradiction", "unreachable"]
+
+
+def test_a_search_that_failed_shows_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = FeatureSchema.free(["x0", "x1"]).edit("x0", direction="fixed").relate("x0 <= x1")
+    schema = schema.edit("x1", upper=0.0)
+    master = Rocerf(_two_columns(), 1, promise="first_order", schema=schema)._master(np.array([[1.0, -5.0]]))
+    assert not master.possible(0)
+    unknown = Cheapest.blank(1, 2)
+    unknown.failed[:] = True
+    monkeypatch.setattr(Master, "cheapest", lambda *_: unknown)
+    assert master.possible(0)
 
 
 def test_explainers_and_answers_say_who_they_are() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.errors import OptionError
+from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
 from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.master import Master
@@ -55,9 +55,7 @@ def checked_preset(preset: Any) -> Preset:
     >>> checked_preset("authors")
     'authors'
     """
-    if preset not in PRESETS:
-        raise OptionError(f"Expected preset to be one of {', '.join(PRESETS)}, got {preset!r}; choose one of these.")
-    found: Preset = preset
+    found: Preset = one_of(preset, "preset", PRESETS)
     return found
 
 

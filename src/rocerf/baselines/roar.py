@@ -35,7 +35,7 @@ from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.design import Design
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
-from rocerf.models.options import checked_seed, positive
+from rocerf.models.options import checked_seed, one_of, positive
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise, Reading, Wording
 from rocerf.recourse.explainer import Rocerf
@@ -251,8 +251,7 @@ columns); nothing is promised about deletions
             )
         if self.preset == "corrected" and lam is not None:
             raise OptionError(f"Expected lam only with preset='authors', got {lam!r}; the corrected one has no weight.")
-        if parameters not in PARAMETERS:
-            raise OptionError(f"Expected parameters to be one of {', '.join(PARAMETERS)}, got {parameters!r}.")
+        one_of(parameters, "parameters", PARAMETERS)
         promise: Promise = _Authors(model, self.delta_max)
         if self.preset == "corrected":
             local = parameters == "local" and not isinstance(model, LinearModel)
@@ -303,9 +302,9 @@ class _Authors(Plain):
     def __init__(self, model: Refittable, delta_max: float) -> None:
         super().__init__(model)
         accepted = (
-            "accepted by the model as it is today"
+            "is accepted by the model as it is today"
             if isinstance(model, LinearModel)
-            else "accepted by a linear stand-in fitted around the person, but not always by the model itself"
+            else "is accepted by a linear stand-in fitted around the person, but not always by the model itself"
         )
         self.wording = Wording(
             "plain",

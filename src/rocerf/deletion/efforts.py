@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocerf.errors import OptionError
+from rocerf.models.options import one_of
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,4 @@ EFFORTS = {
 
 def checked_effort(effort: str) -> str:
     """The name of an effort, or an error that lists them."""
-    if effort not in EFFORTS:
-        raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {effort!r}.")
-    return effort
+    return str(one_of(effort, "effort", EFFORTS))

@@ -19,7 +19,7 @@ from typing import Any
 from rocerf.data.columns import is_number
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.errors import FileFormatError, OptionError
-from rocerf.models.options import checked_seed, positive_whole
+from rocerf.models.options import checked_seed, one_of, positive_whole
 
 DATASETS = ("german", "compas", "adult")
 MODELS = ("lr", "nn")
@@ -115,10 +115,7 @@ class ExperimentSettings:
         if self.people is not None:
             positive_whole(self.people, "people")
         object.__setattr__(self, "k", _shares([self.k], "k")[0])
-        if not (isinstance(self.worst_effort, str) and self.worst_effort in EFFORTS):
-            raise OptionError(
-                f"Expected worst_effort to be one of {', '.join(EFFORTS)}, got {self.worst_effort!r}; choose one."
-            )
+        one_of(self.worst_effort, "worst_effort", EFFORTS)
         if not isinstance(self.device, str):
             raise OptionError(f"Expected device to be a name such as cpu or cuda, got {self.device!r}.")
         checked_seed(self.seed), checked_seed(self.evaluation_seed)
@@ -126,9 +123,7 @@ class ExperimentSettings:
     @classmethod
     def preset_named(cls, name: str) -> ExperimentSettings:
         """``quick`` or ``full``."""
-        if not (isinstance(name, str) and name in PRESETS):
-            raise OptionError(f"Expected preset to be one of {', '.join(PRESETS)}, got {name!r}; choose one of these.")
-        return cls(preset=name, **PRESETS[name])
+        return cls(preset=one_of(name, "preset", PRESETS), **PRESETS[name])
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], preset: str = "full") -> ExperimentSettings:

@@ -21,7 +21,7 @@ from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, unpack
-from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
+from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.estimator_fitting import (
     CLIP,
     check_columns,
@@ -42,7 +42,7 @@ from rocerf.models.estimator_fitting import (
     weight_option,
 )
 from rocerf.models.model import RETRAININGS, Progress, Retraining
-from rocerf.models.options import checked_seed, refuse_bare_rows
+from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,8 +262,7 @@ class EstimatorModel:
         "fresh" gives every ``random_state`` of the estimator a new value; going on from a fit ("warm") is not something
         scikit-learn estimators do in general.
         """
-        if retraining not in RETRAININGS:
-            raise OptionError(f"Expected retraining to be one of {', '.join(RETRAININGS)}, got {retraining!r}.")
+        one_of(retraining, "retraining", RETRAININGS)
         if retraining == "warm":
             raise UnsupportedModelError(
                 "Expected retraining='fresh' for a scikit-learn estimator, got 'warm': it cannot in general go on from "

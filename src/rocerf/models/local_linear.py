@@ -33,11 +33,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.errors import UnsupportedModelError
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
 from rocerf.models.logistic_objective import LogisticObjective, Penalty
 from rocerf.models.model import Refittable, ValueAndSlope
+from rocerf.models.options import one_of
 
 Array = NDArray[np.float64]
 
@@ -62,9 +63,7 @@ def checked_sampling(sampling: Any) -> Sampling:
     >>> checked_sampling("authors")
     'authors'
     """
-    if sampling not in SAMPLINGS:
-        raise OptionError(f"Expected sampling to be one of {', '.join(SAMPLINGS)}, got {sampling!r}; choose one.")
-    found: Sampling = sampling
+    found: Sampling = one_of(sampling, "sampling", SAMPLINGS)
     return found
 
 

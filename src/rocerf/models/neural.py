@@ -44,7 +44,7 @@ from rocerf.models.network_ensemble import NetworkEnsemble
 from rocerf.models.network_retraining import OwnTraining, Refit, Retrainer, UsersTraining
 from rocerf.models.network_slopes import NetworkSlopes, refuse_strange_module
 from rocerf.models.network_training import Training
-from rocerf.models.options import checked_seed, checked_threshold, positive, positive_whole, refuse_bare_rows
+from rocerf.models.options import checked_seed, checked_threshold, one_of, positive, positive_whole, refuse_bare_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -440,8 +440,7 @@ class NeuralModel:
         retraining: Retraining,
         progress: Progress | None,
     ) -> list[Array]:
-        if retraining not in RETRAININGS:
-            raise OptionError(f"Expected retraining to be one of {', '.join(RETRAININGS)}, got {retraining!r}.")
+        one_of(retraining, "retraining", RETRAININGS)
         rows = np.arange(len(self.train))
         kept = [np.delete(rows, out) for out in gone]
         start = self._module if retraining == "warm" else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from rocerf.data.columns import is_number
@@ -39,6 +40,18 @@ def positive_whole(value: Any, name: str) -> int:
     if not is_number(value, whole=True) or value < 1:
         raise OptionError(f"Expected {name} to be a whole number >= 1, got {value!r}; correct it.")
     return int(value)
+
+
+def one_of(value: Any, name: str, known: Iterable[str]) -> Any:
+    """The value, if it is one of the names known.
+
+    >>> one_of("warm", "retraining", ("fresh", "warm"))
+    'warm'
+    """
+    names = tuple(known)
+    if not (isinstance(value, str) and value in names):
+        raise OptionError(f"Expected {name} to be one of {', '.join(names)}, got {value!r}; choose one of these.")
+    return value
 
 
 def refuse_bare_rows(train: Any) -> None:

@@ -85,9 +85,10 @@ class Master:
         return np.asarray(self.allowed.mixed | (self.allowed.movable & curved).any(axis=1))
 
     def possible(self, person: int) -> bool:
-        """Whether any point at all is allowed for a person, whatever the model says."""
+        """Whether a point is allowed for a person, whatever the model says; a search that failed shows no "no"."""
         d = self.X0.shape[1]
-        return bool(self.cheapest(np.array([person]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0).found[0])
+        answer = self.cheapest(np.array([person]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0)
+        return bool(answer.found[0] or answer.failed[0])
 
     def cheapest(self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float) -> Cheapest:
         """The cheapest allowed points with ``slopes'x + constants >= target`` for these people.

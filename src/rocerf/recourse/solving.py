@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.model import Refittable
+from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Learning, Promise
 from rocerf.recourse.cutting_plane import solve_by_cuts
@@ -52,8 +53,7 @@ class PerPerson(Protocol):
 
 def solver_for(name: str, promise: Promise) -> str:
     """The solver to use: the named one if it can solve under this promise, for "auto" the best that can."""
-    if name not in SOLVERS:
-        raise OptionError(f"Expected solver to be one of {', '.join(SOLVERS)}, got {name!r}.")
+    one_of(name, "solver", SOLVERS)
     best = "cutting_plane" if promise.concave else "sequential" if promise.smooth else "search"
     if name == "auto":
         return best
