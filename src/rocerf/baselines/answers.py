@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
 from rocerf.recourse.explainer import Rocerf
+from rocerf.recourse.gate import Gate
 from rocerf.recourse.master import Master
 from rocerf.recourse.result import Recourses
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
@@ -41,12 +42,10 @@ class Unconfirmed(Rocerf):
     promise; the scores of the recourses show which points the model refuses.
     """
 
-    def _confirm(self, solution: Solution, master: Master, *_: Any, **__: Any) -> None:
-        # What else it is given says how the model is asked.
-        found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
-        broken = found[~master.allowed.of(found).holds(solution.points[found])]
-        solution.forget(broken)
-        solution.outcomes[broken] = Outcome.GAVE_UP
+    @property
+    def gate(self) -> Gate:
+        """Rules alone are checked."""
+        return Gate(self.model, self.promise, self.delta, confirms=False)
 
 
 def checked_preset(preset: Any) -> Preset:

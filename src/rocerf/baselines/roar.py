@@ -33,7 +33,7 @@ from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.design import Design
-from rocerf.models.local_linear import LocalLinearModel
+from rocerf.models.local_linear import StandIns
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.models.options import checked_seed, one_of, positive
 from rocerf.promises.plain import Plain
@@ -158,7 +158,7 @@ class LocalBox:
     )
 
     def __init__(self, model: Refittable, delta_max: float = 0.1, *, seed: int = 0) -> None:
-        self.model, self.delta_max, self._seed = model, delta_max, seed
+        self.model, self.delta_max, self._stand_ins = model, delta_max, StandIns(model, seed=seed)
 
     @property
     def wording(self) -> Wording:
@@ -172,7 +172,7 @@ class LocalBox:
 
     def for_person(self, x0: Array) -> ParameterBox | None:
         """The promise for one person (d,); None where no stand-in could be fitted."""
-        local = LocalLinearModel.around(self.model, x0, seed=self._seed)
+        local = self._stand_ins.around(x0)
         return None if local is None else ParameterBox(local, self.delta_max)
 
     def known_cuts(self) -> NoReturn:

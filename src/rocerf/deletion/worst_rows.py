@@ -67,6 +67,12 @@ class WorstRows:
         """Sum of the values for each person, <= 0; shape (P,)."""
         return np.asarray(np.bincount(self.owners, self.values, minlength=len(self)), dtype=np.float64)
 
+    def thresholds(self, k: int) -> Array:
+        """The k-th smallest value of each person, 0 where fewer than k are negative; shape (P,)."""
+        largest = np.full(len(self), -np.inf)
+        np.maximum.at(largest, self.owners, self.values)
+        return np.where(self.counts == k, largest, 0.0) if k else np.zeros(len(self))
+
     def shifts(self, effects: Array) -> Array:
         """Sum of the effects of each person's rows, shape (P, p)."""
         ones = np.ones(len(self.positions))
@@ -105,6 +111,33 @@ def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
             return _worst_of_block(blocks[0], effects, k)
         with ThreadPoolExecutor(workers()) as pool:
             return _stack(list(pool.map(lambda block: _worst_of_block(block, effects, k), blocks)))
+
+
+def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: int) -> Array:
+    """``k t + sum_i min(beta'v_i - t, 0)``: at most the sum of the k smallest negative ``beta'v_i``, for any t <= 0.
+
+    At the k-th smallest value it is that sum. So it checks what :func:`find_worst_rows` selected without selecting
+    anything: a wrong threshold can only make it lower. ``directions`` (P, p), ``effects`` (n, p), ``thresholds`` (P,);
+    shape (P,).
+
+    >>> effects = np.array([[-3.0], [2.0], [-1.0], [-2.0]])
+    >>> drops_by_duality(np.array([[1.0]] * 3), effects, np.array([-2.0, -1.5, 0.0]), k=2).tolist()
+    [-5.0, -5.0, -6.0]
+    """
+
+    def of_block(start: int) -> Array:
+        people = slice(start, start + PEOPLE_BLOCK)
+        block, t = directions[people], np.minimum(thresholds[people], 0.0)
+        total = k * t
+        for first in range(0, len(effects), ROW_BLOCK):
+            scores = block @ effects[first : first + ROW_BLOCK].T
+            scores -= t[:, None]
+            total += np.minimum(scores, 0.0, out=scores).sum(axis=1)
+        return np.asarray(total)
+
+    starts = range(0, len(directions), PEOPLE_BLOCK)
+    with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
+        return np.concatenate([np.empty(0), *pool.map(of_block, starts)])
 
 
 def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:

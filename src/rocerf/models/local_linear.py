@@ -162,6 +162,10 @@ class LocalLinearModel:
         counts = {train.favourable: good, train.unfavourable: len(train) - good}
         return cls(train, cloud.theta(), cloud.design, counts)
 
+    def afresh(self) -> LocalLinearModel:
+        """The same without what it has computed about all rows."""
+        return LocalLinearModel(self._train, self._theta, self.design, self._class_counts)
+
     @property
     def train(self) -> TrainingSet:
         """The rows whose deletion is feared: those of the model it stands in for."""
@@ -226,3 +230,19 @@ class LocalLinearModel:
         raise UnsupportedModelError(
             "Expected a model that can be retrained, got a local linear stand-in; retrain the model it stands in for."
         )
+
+
+class StandIns:
+    """The stand-ins of one model, each fitted once: people are asked for when they are answered and when checked."""
+
+    def __init__(self, model: Refittable, *, seed: int = 0, sampling: Sampling = "widened") -> None:
+        self._model, self._seed, self._sampling = model, seed, checked_sampling(sampling)
+        self._fitted: dict[bytes, LocalLinearModel | None] = {}
+
+    def around(self, x0: Array) -> LocalLinearModel | None:
+        """The stand-in at one person (d,), as :meth:`LocalLinearModel.around`."""
+        name = x0.tobytes()
+        if name not in self._fitted:
+            self._fitted[name] = LocalLinearModel.around(self._model, x0, seed=self._seed, sampling=self._sampling)
+        known = self._fitted[name]
+        return None if known is None else known.afresh()

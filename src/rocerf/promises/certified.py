@@ -50,6 +50,7 @@ class Certified:
         "certified",
         "is proven to stay accepted, with a score of at least {delta:g}, after every deletion of at most {k} training "
         "{rows} followed by exact retraining, under the stated assumptions",
+        proven=True,
     )
     concave = True
     smooth = True
@@ -98,6 +99,10 @@ class Certified:
         values = values - self.model.offset
         in_schema, _ = self.model.design.in_schema_space(slopes)
         return Reading(values, in_schema).floored_by(Plain(self.model).read(X))
+
+    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+        """The proven lower bound at points (P, d) that leave, none above the score of the models in force; (P,)."""
+        return np.minimum(self.bound(X), Plain(self.model).read(X).values)
 
     def impossible(self) -> str | None:
         """Why the certificate abstains, if it does."""

@@ -16,13 +16,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.row_effects import Effects, effects_of
-from rocerf.deletion.worst_rows import WorstRows
+from rocerf.deletion.row_effects import Effects, RowEffects, effects_of
+from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
 from rocerf.models.model import FirstOrderModel, LinearModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
 
 Array = NDArray[np.float64]
+
+#: Points whose threshold is remembered; beyond, all are forgotten and found again when they are asked for.
+MOST_THRESHOLDS = 200_000
 
 
 class FirstOrder:
@@ -51,6 +54,8 @@ class FirstOrder:
         self.model = model
         self.k = k
         self._seed = seed
+        #: The k-th smallest effect at points read so far, by their bytes: what a check by duality begins with.
+        self._thresholds: dict[bytes, float] = {}
 
     @property
     def concave(self) -> bool:
@@ -90,8 +95,22 @@ class FirstOrder:
         shifted = self.model.shifted_score(self._worst(X)[1])
         return lambda points: Reading(*shifted(points)).floored_by(Plain(self.model).read(points))
 
+    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+        """``f_A`` at points (P, d) without selecting rows, by duality where the effects are kept; (P,)."""
+        if not isinstance(self.effects, RowEffects):
+            return self.read(X).foreseen
+        known = [x.tobytes() in self._thresholds for x in X]
+        if not all(known):
+            self._worst(X[~np.array(known)])
+        thresholds = np.array([self._thresholds.get(x.tobytes(), 0.0) for x in X])
+        drops = drops_by_duality(self.model.score_gradient(X), self.effects.vectors, thresholds, self.k)
+        return np.minimum(self.model.score(X) + drops, Plain(self.model).read(X).values)
+
     def _worst(self, X: Array) -> tuple[WorstRows, Array]:
         worst = self.effects.worst(self.model.score_gradient(X), self.k)
+        if len(self._thresholds) > MOST_THRESHOLDS:
+            self._thresholds.clear()
+        self._thresholds.update(zip((x.tobytes() for x in X), worst.thresholds(self.k).tolist(), strict=True))
         return worst, self.effects.shifts(worst)
 
     def impossible(self) -> str | None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
-from rocerf.models.local_linear import LocalLinearModel, Sampling, checked_sampling
+from rocerf.models.local_linear import Sampling, StandIns, checked_sampling
 from rocerf.models.model import Refittable
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.promise import Reading, Wording, vanishing_class
@@ -46,6 +46,7 @@ class LocalLinear:
 
     def __init__(self, model: Refittable, k: int, *, sampling: Sampling = "widened", seed: int = 0) -> None:
         self.model, self.k, self.sampling, self._seed = model, k, checked_sampling(sampling), seed
+        self._stand_ins = StandIns(model, seed=seed, sampling=self.sampling)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -56,7 +57,7 @@ class LocalLinear:
 
     def for_person(self, x0: Array) -> FirstOrder | None:
         """The promise for one person (d,); None where no stand-in could be fitted."""
-        local = LocalLinearModel.around(self.model, x0, seed=self._seed, sampling=self.sampling)
+        local = self._stand_ins.around(x0)
         return None if local is None else FirstOrder(local, self.k, seed=self._seed)
 
     def known_cuts(self) -> tuple[Array, Array]:

@@ -64,10 +64,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Wording:
-    """The exact words of a promise towards people; ``{k}`` deletions, ``{delta}`` the margin."""
+    """The exact words of a promise towards people; ``{k}`` deletions, ``{delta}`` the margin.
+
+    ``proven`` is true only of a promise that holds by proof: nothing else may be called certified.
+    """
 
     name: str
     sentence: str
+    proven: bool = False
 
     def filled(self, k: int, delta: float) -> str:
         """The sentence with its numbers filled in."""
@@ -132,6 +136,32 @@ class Learning(Protocol):
 
     def remembered(self, X: Array) -> Reading:
         """The lowest score at each point (P, d) that anything read so far implies, as found."""
+        ...
+
+
+@runtime_checkable
+class Rereadable(Protocol):
+    """What a promise adds that can be read by other code than the one solvers read it with."""
+
+    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+        """The lowest score foreseen at points (P, d) that are about to leave, (P,).
+
+        It may not rest on anything that a solver says of them. Below ``delta`` any value below it will do.
+        """
+        ...
+
+
+@runtime_checkable
+class PerPerson(Protocol):
+    """What a promise adds that is another one for each person."""
+
+    @property
+    def model(self) -> Refittable:
+        """The model that people are judged by."""
+        ...
+
+    def for_person(self, x0: Array) -> Promise | None:
+        """The promise for one person (d,), if there is one."""
         ...
 
 

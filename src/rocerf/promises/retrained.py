@@ -94,6 +94,8 @@ class Retrained:
         self.adversary = Adversary(model, k, effort=effort, seed=seed)
         self._searching = True
         self._ran: dict[str, None] = {}
+        #: Points, as bytes, at which a search ran to its end without breaking them.
+        self._searched: set[bytes] = set()
         self._lock = Lock()
 
     @cached_property
@@ -153,7 +155,21 @@ class Retrained:
             self._ran.update(dict.fromkeys(attacks.searches))
             retrainings[asking] = attacks.retrainings
             self._learn(attacks, asking, lowest, which)
+            self._searched.update(X[place].tobytes() for place in asking[lowest[asking] >= floor[asking]])
         return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
+
+    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+        """The lowest score of points (P, d) over every model retrained so far and those in force, (P,).
+
+        Where no search was made yet it is made now, whoever found the point.
+        """
+        margins = np.full(len(X), np.inf)
+        new = [place for place in range(len(X)) if X[place].tobytes() not in self._searched]
+        if new and self._searching:
+            margins[new] = self.read(X[new], delta).foreseen  # -inf after a deletion that leaves no model
+        with self._lock:
+            found = self.pool.models.scores(X).min(axis=0)
+        return np.asarray(np.minimum(np.minimum(margins, found), Plain(self.model).read(X).values))
 
     def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Lowest score over the pool (P,), and which model gives it."""

@@ -87,3 +87,20 @@ def judged(
         return model.deployed_score(points)
     rows: Any = frames.decode(points, people=people, missing=missing)
     return model.deployed_score(rows)
+
+
+def leaving(
+    frames: Frames | None, points: Array, people: Array, missing: Sequence[Sequence[str]] | None = None
+) -> Array:
+    """Points (P, d) as they are once handed out in the user's own columns and types, ``frames``, and read back.
+
+    A whole number that a solver missed by its rounding is whole there. Without frames they leave as they are.
+    """
+    given = np.isfinite(points).all(axis=1)
+    if frames is None or not given.any():
+        return points
+    known = None if missing is None else [missing[int(place)] for place in np.flatnonzero(given)]
+    back, _, _ = frames.encode(frames.decode(points[given], people=people[given], missing=known))
+    handed_out = points.copy()
+    handed_out[given] = back
+    return handed_out

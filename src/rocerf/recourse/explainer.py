@@ -30,6 +30,7 @@ from rocerf.recourse.calibration import calibrate_delta
 from rocerf.recourse.cost import CostTable, Norm, NormCost, cost_named
 from rocerf.recourse.explainer_files import read_explainer, restore, write_explainer
 from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.gate import Gate
 from rocerf.recourse.master import Master
 from rocerf.recourse.recheck import Recheck, recheck
 from rocerf.recourse.removal_budget import RemovalBudget, removal_budget
@@ -300,9 +301,7 @@ class Rocerf:
 
     def _assemble(self, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
         matrix, asking = asked.matrix, triage.asking
-        if self.promise.smooth:  # of trees the least move may matter
-            self._without_dust(solution, master)
-        self._confirm(solution, master, asked, asking)
+        withheld = self._through_the_gate(solution, master, asked, asking)
         people = len(matrix)
         points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
         points[asking], margins[asking] = solution.points, solution.values
@@ -316,6 +315,7 @@ class Rocerf:
         worst: list[NDArray[np.generic] | None] = [None] * people
         for place, person in enumerate(asking):
             statuses[person], reasons[person] = self._told(solution.outcomes[place], master, place)
+            reasons[person] = withheld.get(place, reasons[person])
             worst[person] = solution.worst_ids[place]
         return Recourses(
             people=matrix,
@@ -337,15 +337,39 @@ class Rocerf:
             missing=asked.missing,
         )
 
-    def _without_dust(self, solution: Solution, master: Master) -> None:
-        """Put back what moved by a solver's rounding only, unless a rule needs it: a value just outside a bound."""
-        X0, found = master.X0, np.flatnonzero(np.isfinite(solution.points).all(axis=1))
-        points = solution.points[found]
-        still = np.abs(points - X0[found]) <= UNMOVED * np.asarray(self.model.train.spread)
-        settled = np.where(still, X0[found], points)
-        allowed = master.allowed.of(found)
+    @property
+    def gate(self) -> Gate:
+        """What every point passes before it leaves, in answers and in letters."""
+        return Gate(self.model, self.promise, self.delta)
+
+    def _through_the_gate(
+        self, solution: Solution, master: Master, asked: Asked, asking: NDArray[np.intp]
+    ) -> dict[int, str]:
+        """Points as they leave, with the margins read there; the places of those who have none that passes, and why.
+
+        First without changes that are only a solver's rounding; where that fails, as the solver found them.
+        """
+        found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
+        own, allowed = solution.points[found], master.allowed.of(found)
+        tidied = self._without_rounding(own, allowed)
+        verdict = self.gate.first_passing(
+            [tidied.__getitem__, own.__getitem__], allowed, asked.missing_of(asking[found]), asked.frames
+        )
+        solution.points[found], solution.values[found] = verdict.points, verdict.margins
+        solution.outcomes[found[~verdict.passed]] = Outcome.GAVE_UP
+        return {int(found[place]): verdict.reasons[place] for place in np.flatnonzero(~verdict.passed)}
+
+    def _without_rounding(self, points: Array, allowed: FeasibleSet) -> Array:
+        """Points (P, d) without what moved by a solver's rounding only, unless a rule needs it: a value just outside.
+
+        Of a model without slopes the least move may matter, so there nothing is put back.
+        """
+        if not self.promise.smooth:
+            return points
+        still = np.abs(points - allowed.X0) <= UNMOVED * np.asarray(self.model.train.spread)
+        settled = np.where(still, allowed.X0, points)
         keeps = allowed.holds(settled) | ~allowed.holds(points)
-        solution.points[found[keeps]] = settled[keeps]
+        return np.where(keeps[:, None], settled, points)
 
     def _told(self, outcome: Outcome, master: Master, place: int) -> tuple[Status, str]:
         """How a person's request ended, with the limit that may be why."""
@@ -358,20 +382,6 @@ class Rocerf:
             return Status.CONTRADICTION, Status.CONTRADICTION.sentence
         limit = "" if self.max_changes is None else f" (at most {self.max_changes} may change)"
         return status, status.sentence + limit
-
-    def _confirm(self, solution: Solution, master: Master, asked: Asked, asking: NDArray[np.intp]) -> None:
-        """Take back points that break a rule, or that the model people are judged by, asked once more, refuses.
-
-        Neither should happen. It is looked at all the same, by other code than found the points, and as the person will
-        be judged: by the user's own model, in exactly the rows that are handed out.
-        """
-        found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
-        if not len(found):
-            return
-        points = solution.points[found]
-        good = master.allowed.of(found).holds(points) & (asked.judged(self.model, points, asking[found]) >= 0)
-        solution.forget(found[~good])
-        solution.outcomes[found[~good]] = Outcome.GAVE_UP
 
     def letters(
         self,
@@ -474,6 +484,7 @@ class Rocerf:
             max_changes=self.max_changes,
             searches=self.promise.searches,
             assumptions=(*self.model.assumptions(), *self.promise.assumptions),
+            proven=self.promise.wording.proven,
         )
 
 

@@ -8,7 +8,7 @@ never rounded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from math import floor, log10
@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
-from rocerf.promises.promise import Promise
-from rocerf.recourse.asked import judged
 from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.gate import Verdict
 from rocerf.recourse.result import Recourses, Status
-from rocerf.recourse.solving import PerPerson
 
 if TYPE_CHECKING:
     from rocerf.recourse.explainer import Rocerf
@@ -47,36 +45,30 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
     """
     people = np.flatnonzero(recourses.answered)
     X0, found = recourses.people[people], recourses.matrix[people]
-    points, margins = np.full(X0.shape, np.nan), np.full(len(people), np.nan)
     if len(people):
         explainer._prepare(None)
     missing: list[Sequence[str]] = [() if recourses.missing is None else recourses.missing[person] for person in people]
     allowed = explainer._master(X0, missing).allowed
     exact = _exact(allowed, found)
-    todo = np.arange(len(people))
-    for further in (*range(FURTHER_DIGITS + 1), None):
-        if not len(todo):
-            break
-        tried = exact[todo] if further is None else _rounded(explainer, allowed.of(todo), exact[todo], digits, further)
-        foreseen = _foreseen(explainer, allowed.of(todo), tried, [missing[int(place)] for place in todo])
-        good = np.isfinite(foreseen)
-        points[todo[good]], margins[todo[good]] = tried[good], foreseen[good]
-        todo = todo[~good]
+
+    def rounded(further: int) -> Callable[[NDArray[np.intp]], Array]:
+        return lambda places: _rounded(explainer, allowed.of(places), exact[places], digits, further)
+
+    variants = [*(rounded(further) for further in range(FURTHER_DIGITS + 1)), lambda places: exact[places]]
+    verdict = explainer.gate.first_passing(variants, allowed, missing, recourses.frames)
     was_rounded = np.zeros(len(recourses), bool)
-    was_rounded[people] = (points != exact).any(axis=1) & np.isfinite(points).all(axis=1)
-    return _with_points(explainer, recourses, people, points, margins), was_rounded
+    was_rounded[people] = (verdict.points != exact).any(axis=1) & verdict.passed
+    return _with_points(explainer, recourses, people, verdict), was_rounded
 
 
-def _with_points(
-    explainer: Rocerf, recourses: Recourses, people: NDArray[np.intp], points: Array, margins: Array
-) -> Recourses:
-    """The recourses with these points (Q, d) of the people answered, NaN where none passed."""
+def _with_points(explainer: Rocerf, recourses: Recourses, people: NDArray[np.intp], verdict: Verdict) -> Recourses:
+    """The recourses with the points that passed for the people answered; who has none is unanswered."""
+    points, given = verdict.points, verdict.passed
     statuses, reasons = list(recourses.statuses), list(recourses.reasons)
-    given = np.isfinite(points).all(axis=1)
-    for person in people[~given]:
-        statuses[person], reasons[person] = Status.GAVE_UP, Status.GAVE_UP.sentence
+    for place in np.flatnonzero(~given):
+        statuses[people[place]], reasons[people[place]] = Status.GAVE_UP, verdict.reasons[place]
     matrix, (costs, lowest, scores) = np.full(recourses.matrix.shape, np.nan), np.full((3, len(recourses)), np.nan)
-    matrix[people], lowest[people] = points, margins
+    matrix[people], lowest[people] = points, verdict.margins
     costs[people] = explainer.cost.of(points, recourses.people[people])
     scores[people[given]] = explainer.model.score(points[given])
     return replace(
@@ -91,32 +83,6 @@ def _with_points(
         worst_ids=None,
         gaps=None,
     )
-
-
-def _foreseen(explainer: Rocerf, allowed: FeasibleSet, points: Array, missing: Sequence[Sequence[str]]) -> Array:
-    """The lowest score that the promise foresees at points (P, d), (P,); NaN where a rule, the model or it says no.
-
-    ``missing`` names the features that each person came without.
-    """
-    foreseen = np.full(len(points), np.nan)
-    obeying = np.flatnonzero(allowed.holds(points))
-    accepted = obeying
-    if len(obeying):
-        without = [missing[int(place)] for place in obeying]
-        accepted = obeying[judged(explainer.model, points[obeying], allowed.X0[obeying], without) >= 0]
-    if isinstance(explainer.promise, PerPerson):
-        for place in accepted:
-            own = explainer.promise.for_person(allowed.X0[place])
-            if own is not None:
-                foreseen[[place]] = _kept(own, points[[place]], explainer.delta)
-    elif len(accepted):
-        foreseen[accepted] = _kept(explainer.promise, points[accepted], explainer.delta)
-    return foreseen
-
-
-def _kept(promise: Promise, points: Array, delta: float) -> Array:
-    reading = promise.read(points, delta)
-    return np.where(reading.values >= delta, reading.foreseen, np.nan)
 
 
 def _exact(allowed: FeasibleSet, points: Array) -> Array:

@@ -101,6 +101,7 @@ class Settings:
     max_changes: int | None = None
     searches: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    proven: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +219,7 @@ class Recourses:
     @property
     def certified(self) -> NDArray[np.bool_]:
         """Mask of the people whose point is proven to survive every covered deletion, shape (P,)."""
-        return self.answered & (self.settings.promise == "certified")
+        return self.answered & self.settings.proven
 
     def _sentence(self, i: int) -> str:
         if self.statuses[i] is not Status.ANSWERED:
@@ -227,12 +228,12 @@ class Recourses:
         return self.settings.sentence + own
 
     def _is_certified(self, i: int) -> bool:
-        return self.statuses[i] is Status.ANSWERED and self.settings.promise == "certified"
+        return self.statuses[i] is Status.ANSWERED and self.settings.proven
 
     def _certificate(self, i: int) -> CertificateNote:
         if self._is_certified(i):
             return CertificateNote(float(self.margins[i]), self.settings.sentence)
-        if self.settings.promise == "certified":
+        if self.settings.proven:
             return CertificateNote(float("nan"), self.reasons[i])
         return CertificateNote(float("nan"), f"nothing is proven by the promise '{self.settings.promise}'")
 

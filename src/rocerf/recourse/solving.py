@@ -8,7 +8,6 @@ person.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from rocerf.errors import OptionError
 from rocerf.models.model import Refittable
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Learning, Promise
+from rocerf.promises.promise import Learning, PerPerson, Promise
 from rocerf.recourse.cutting_plane import solve_by_cuts
 from rocerf.recourse.master import Master
 from rocerf.recourse.penalty import solve_by_penalty
@@ -35,20 +34,6 @@ FARTHEST, FARTHER = 10.0, 1.05
 
 #: Doublings of the margin tried on a stand-in where points cannot be moved along a line.
 MARGINS = 4
-
-
-@runtime_checkable
-class PerPerson(Protocol):
-    """What a promise adds that is another one for each person."""
-
-    @property
-    def model(self) -> Refittable:
-        """The model that people are judged by."""
-        ...
-
-    def for_person(self, x0: Array) -> Promise | None:
-        """The promise for one person (d,), if there is one."""
-        ...
 
 
 def solver_for(name: str, promise: Promise) -> str:

@@ -1,0 +1,128 @@
+"""The gate: nothing is handed out that was not checked at the very point that leaves.
+
+Solvers find points, rounding makes them readable, types of the user's columns may change them once more. Whatever came
+before, a point passes here and nowhere else, as it will be handed out: it must obey every rule, the model that people
+are judged by today must accept it, and the promise, read again there by other code than the solver's, must keep its
+margin. The margin told is the one of this reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.frames import Frames
+from rocerf.models.model import Refittable
+from rocerf.promises.promise import PerPerson, Promise, Rereadable
+from rocerf.recourse.asked import judged, leaving
+from rocerf.recourse.feasible_set import FeasibleSet
+
+Array = NDArray[np.float64]
+Missing = Sequence[Sequence[str]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What the gate says of points (P, d), which are those that leave.
+
+    ``margins`` (P,) is the lowest score that the promise foresees there, NaN where the point is withheld; ``reasons``
+    then says why.
+    """
+
+    points: Array
+    margins: Array
+    reasons: tuple[str, ...]
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """Points that may leave, (P,)."""
+        return np.asarray(np.isfinite(self.margins))
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Checks points about one model, one promise and its margin ``delta``.
+
+    ``confirms`` is false only for methods whose authors never ask the model: then rules alone are checked, and margins
+    may be negative.
+    """
+
+    model: Refittable
+    promise: Promise
+    delta: float
+    confirms: bool = True
+
+    def __call__(
+        self, points: Array, allowed: FeasibleSet, missing: Missing = None, frames: Frames | None = None
+    ) -> Verdict:
+        """Points (P, d) for the people of ``allowed``, who came without the features ``missing``.
+
+        They are handed out in the user's columns of ``frames``, or as they are.
+        """
+        points = leaving(frames, points, allowed.X0, missing)
+        margins = np.full(len(points), np.nan)
+        reasons = [""] * len(points)
+        left = self._keeping("a rule is broken", allowed.holds(points), np.arange(len(points)), reasons)
+        if self.confirms and len(left):
+            without = None if missing is None else [missing[int(place)] for place in left]
+            scores = judged(self.model, points[left], allowed.X0[left], without)
+            left = self._keeping("the model in use refuses it", scores >= 0, left, reasons)
+        if len(left):
+            found = margins_at(self.promise, points[left], allowed.X0[left], self.delta)
+            kept = found >= self.delta if self.confirms else np.isfinite(found)
+            margins[left[kept]] = found[kept]
+            self._keeping("the promise is not kept", kept, left, reasons)
+        return Verdict(points, margins, tuple(reasons))
+
+    def first_passing(
+        self,
+        variants: Iterable[Callable[[NDArray[np.intp]], Array]],
+        allowed: FeasibleSet,
+        missing: Missing = None,
+        frames: Frames | None = None,
+    ) -> Verdict:
+        """For each person of ``allowed`` the first of several points that passes; each variant gives points of places.
+
+        Who has none that passes gets the reason of the last one.
+        """
+        points, margins = np.full(allowed.X0.shape, np.nan), np.full(len(allowed.X0), np.nan)
+        reasons = [""] * len(points)
+        todo = np.arange(len(points))
+        for variant in variants:
+            if not len(todo):
+                break
+            without = None if missing is None else [missing[int(place)] for place in todo]
+            verdict = self(variant(todo), allowed.of(todo), without, frames)
+            good = verdict.passed
+            points[todo[good]], margins[todo[good]] = verdict.points[good], verdict.margins[good]
+            for place, reason in zip(todo, verdict.reasons, strict=True):
+                reasons[place] = reason
+            todo = todo[~good]
+        return Verdict(points, margins, tuple(reasons))
+
+    @staticmethod
+    def _keeping(why: str, good: NDArray[np.bool_], places: NDArray[np.intp], reasons: list[str]) -> NDArray[np.intp]:
+        """The places that are good; the others get their reason."""
+        for place in places[~good]:
+            reasons[place] = f"a change was found, but at exactly the values that would be handed out {why}"
+        return places[good]
+
+
+def margins_at(promise: Promise, X: Array, X0: Array, delta: float) -> Array:
+    """The lowest score that the promise foresees at points (P, d) of people ``X0``, read anew; (P,).
+
+    -inf where a promise that is another one for each person cannot be made for somebody.
+    """
+    if isinstance(promise, PerPerson):
+        margins = np.full(len(X), -np.inf)
+        for place in range(len(X)):
+            own = promise.for_person(X0[place])
+            if own is not None:
+                margins[place] = margins_at(own, X[[place]], X0[[place]], delta)[0]
+        return margins
+    if isinstance(promise, Rereadable):
+        return promise.margins_at(X, delta)
+    return promise.read(X, delta).foreseen
