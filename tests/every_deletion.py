@@ -55,10 +55,7 @@ def lowest_scores(model: LogisticModel, points: np.ndarray, k: int, *, design: n
 def _design(model: LogisticModel, X: np.ndarray) -> np.ndarray:
     """Design rows from the numbers of the map."""
     design = model.design
-    if hasattr(design, "matrix"):
-        rows = X @ design.matrix.T + design.shift
-    else:
-        rows = (X - design.centre) / design.scale
+    rows = X @ design.matrix.T + design.shift if hasattr(design, "matrix") else (X - design.centre) / design.scale
     return np.column_stack([rows, np.ones(len(X))]) if design.intercept else rows
 
 
@@ -103,12 +100,14 @@ def _newton(rows: np.ndarray, y: np.ndarray, weights: np.ndarray, penalty: np.nd
     return theta
 
 
-def _polished(rows: np.ndarray, y: np.ndarray, weight: np.ndarray, penalty: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _polished(
+    rows: np.ndarray, y: np.ndarray, weight: np.ndarray, penalty: np.ndarray, start: np.ndarray
+) -> np.ndarray:
     """Newton's method in long doubles, from next to the minimiser."""
     rows, weight, penalty, theta = (part.astype(np.longdouble) for part in (rows, weight, penalty, start))
     sign = (1 - 2 * y).astype(np.longdouble)
     for _ in range(6):
-        q = 1 / (1 + np.exp(-sign * (rows @ theta)))
+        q = 1 / (1 + np.exp(-np.clip(sign * (rows @ theta), -10000, 10000)))
         gradient = rows.T @ (weight * sign * q) + penalty * theta
         hessian = (rows * (weight * q * (1 - q))[:, None]).T @ rows + np.diag(penalty)
         theta = theta - _solved(hessian, gradient)
