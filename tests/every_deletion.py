@@ -13,14 +13,22 @@ import numpy as np
 from rocerf import LogisticModel
 
 
-def lowest_scores(model: LogisticModel, points: np.ndarray, k: int, *, design: np.ndarray | None = None) -> np.ndarray:
+def lowest_scores(
+    model: LogisticModel,
+    points: np.ndarray,
+    k: int,
+    *,
+    design: np.ndarray | None = None,
+    images: np.ndarray | None = None,
+) -> np.ndarray:
     """The lowest score of points (P, d) over every deletion of at most k rows, (P,); -inf where one leaves no model.
 
-    ``design`` (n, p) are the rows the model is trained on, if they are not what the model's own map makes of them.
+    ``design`` (n, p) are the rows the model is trained on, and ``images`` (P, p) those of the points, if they are not
+    what the model's own map makes of them.
     """
     train = model.train
     rows = _design(model, train.X) if design is None else design
-    images = _design(model, points)
+    images = _design(model, points) if images is None else images
     weights = np.ones(len(rows)) if model.objective.weights is None else model.objective.weights
     P = np.ones(rows.shape[1])
     if model.design.intercept:

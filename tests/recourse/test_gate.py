@@ -29,13 +29,14 @@ def with_an_outlier(seed: int) -> LogisticModel:
     return LogisticModel.fit(TrainingSet(X, y), C=1.0, scale=False)
 
 
-def test_a_point_that_is_tidied_up_is_read_again() -> None:
+@pytest.mark.parametrize("cost", ["l1", "l2"])
+def test_a_point_that_is_tidied_up_is_read_again(cost: str) -> None:
     schema = FeatureSchema((Feature("x0", lower=-0.2, upper=0.2), Feature("x1")))
     certified = 0
     for seed in range(4):
         model = with_an_outlier(seed)
         people = np.random.default_rng(seed + 100).normal(size=(20, 2)) * [0.0, 1.0]
-        found = Rocerf(model, 1, promise="certified", schema=schema, cost="l1").explain(people)
+        found = Rocerf(model, 1, promise="certified", schema=schema, cost=cost).explain(people)
         proven = found.certified
         truth = lowest_scores(model, found.matrix[proven], 1)
         assert (found.margins[proven] <= truth + 1e-9).all()

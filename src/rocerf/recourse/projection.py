@@ -56,7 +56,9 @@ def project(normals: Array, offsets: Array, lower: Array, upper: Array) -> Proje
     """
     points = np.full(lower.shape, np.nan)
     feasible, failed = np.zeros(len(lower), dtype=bool), np.zeros(len(lower), dtype=bool)
-    length = np.linalg.norm(normals, axis=2)
+    # A half-space is as long as it is inside the box: a column that hardly moves must not decide what counts as met.
+    room = np.minimum(np.maximum(np.abs(lower), np.abs(upper)), 1.0)
+    length = np.linalg.norm(normals * room[:, None, :], axis=2)
     unit = np.where(length > 0, length, 1.0)
     normals, offsets = normals / unit[:, :, None], offsets / unit
     reach = np.maximum(normals * lower[:, None, :], normals * upper[:, None, :]).sum(axis=2)
@@ -107,9 +109,9 @@ def _newton_step(N: Array, gradient: Array, dual: Array, free: Mask) -> Array:
     moving = (dual > np.minimum(0.1, residual)[:, None]) | (gradient < 0)
     masked = N * moving[:, :, None]
     hessian = (masked * free[:, None, :]) @ masked.transpose(0, 2, 1)
-    m = N.shape[1]
-    # Parallel cuts make the Hessian singular; a little of the identity keeps the step finite.
-    hessian[:, np.arange(m), np.arange(m)] += np.where(moving, 1e-9, 1.0)
+    places = np.arange(N.shape[1])
+    # Parallel cuts make the Hessian singular; a little more on its diagonal keeps the step finite.
+    hessian[:, places, places] += np.where(moving, 1e-9 * np.maximum(hessian[:, places, places], 1.0), 1.0)
     step = -np.linalg.solve(hessian, np.where(moving, gradient, 0.0)[:, :, None])[:, :, 0]
     return np.where(moving, step, -dual)
 
