@@ -139,7 +139,7 @@ def test_the_gate_says_which_check_failed() -> None:
 # --- the promises, read by other code ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [1, 3, 20])
+@pytest.mark.parametrize("k", [0, 1, 3, 20])
 def test_first_order_by_duality_is_first_order_by_selection(k: int) -> None:
     model = LogisticModel.fit(random_training_set(5, n=300, d=4))
     promise, X = FirstOrder(model, k), refused_people(model, 5, 70)
@@ -154,7 +154,7 @@ def test_first_order_by_duality_is_first_order_by_selection(k: int) -> None:
 def test_duality_never_lies_above_the_sum_of_the_smallest() -> None:
     rng = np.random.default_rng(0)
     beta, effects = rng.normal(size=(150, 3)), rng.normal(size=(500, 3))
-    for k in (1, 7, 499):
+    for k in (0, 1, 7, 499):
         sums = np.minimum(np.sort(beta @ effects.T, axis=1)[:, :k], 0.0).sum(axis=1)
         exact = find_worst_rows(beta, effects, k)
         np.testing.assert_allclose(drops_by_duality(beta, effects, exact.thresholds(k), k), sums, atol=1e-9)

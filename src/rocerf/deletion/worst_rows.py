@@ -125,6 +125,9 @@ def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: in
     [-5.0, -5.0, -6.0]
     """
 
+    if k == 0:
+        return np.zeros(len(directions))
+
     def of_block(start: int) -> Array:
         people = slice(start, start + PEOPLE_BLOCK)
         block, t = directions[people], np.minimum(thresholds[people], 0.0)
