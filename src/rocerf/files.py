@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
 from rocerf.deletion.adversary import Attacks
 from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError
 from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.letter import Letter
+from rocerf.recourse.letter_files import letter_file_names
 from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses
 
@@ -202,13 +203,11 @@ def write_records(records: list[dict[str, Any]], path: Path) -> None:
 
 def read_mapping(path: Path, what: str) -> dict[Any, Any]:
     """A YAML (or JSON) file that maps names to values, such as prices."""
-    import yaml
-
     if not path.is_file():
         raise FileFormatError(f"Expected a file with {what} at {path}, found none; check the path.")
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        document = yaml_document(read_text(path))
+    except ValueError as error:
         said = " ".join(str(error).split())
         raise FileFormatError(f"Expected {what} in YAML, got something else ({said}); correct {path.name}.") from error
     if not isinstance(document, dict):
@@ -218,19 +217,14 @@ def read_mapping(path: Path, what: str) -> dict[Any, Any]:
     return document
 
 
-def write_letters(letters: Iterable[Letter], folder: Path, kind: str) -> list[Path]:
+def write_letters(letters: Sequence[Letter], folder: Path, kind: str) -> list[Path]:
     """Each letter to a file of its own, named after the person; ``kind`` is text, html or json."""
     folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    for letter in letters:
-        name = re.sub(r"[^\w.-]+", "_", str(letter.person)).strip("._") or "person"
-        path, copies = folder / f"letter-{name}.{LETTERS[kind]}", 1
-        while path in written:  # names that differ only in signs
-            copies += 1
-            path = folder / f"letter-{name}-{copies}.{LETTERS[kind]}"
-        path.write_text(letter_as(letter, kind), "utf-8")
-        written.append(path)
-    return written
+    taken = [path.name for path in folder.iterdir()]
+    names = letter_file_names([letter.person for letter in letters], LETTERS[kind], taken)
+    for letter, name in zip(letters, names, strict=True):
+        (folder / name).write_text(letter_as(letter, kind), "utf-8")
+    return [folder / name for name in names]
 
 
 #: Forms of letters, and how their files end.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.errors import FileFormatError, RocerfError
@@ -181,7 +182,7 @@ class Recourses:
             return [self[i] for i in range(*place.indices(len(self)))]
         i = range(len(self))[place]
         return Recourse(
-            name=self.names[i],
+            name=i if self.index is None else self.index[i : i + 1].tolist()[0],
             status=self.statuses[i],
             reason=self.reasons[i],
             person=self.people[i],
@@ -328,11 +329,11 @@ class Recourses:
         """Read what :meth:`to_json` wrote: the text itself, or a path to it."""
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         try:
-            document = json.loads(str(source) if is_text else Path(source).read_text("utf-8"))
+            document = json_document(str(source) if is_text else read_text(Path(source)))
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
             return cls._from_document(document)
-        except (OSError, ValueError, KeyError, TypeError, RocerfError) as error:
+        except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RocerfError) as error:
             raise FileFormatError(
                 f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it, "
                 f"got something else ({type(error).__name__}: {error}); check the path (tables such as .csv cannot "
