@@ -116,7 +116,7 @@ def read_yaml(source: str | PathLike[str]) -> FeatureSchema:
 
 def as_table(schema: FeatureSchema) -> str:
     """One line for each feature: kind, what it may be, which way it may move."""
-    rows = [("feature", "kind", "may be", "may move", "unit")]
+    rows: list[tuple[str, ...]] = [("feature", "kind", "may be", "may move", "unit")]
     rows += [tuple(map(visible, (f.name, f.kind, _range(f), _movement(f, schema), f.unit))) for f in schema]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
