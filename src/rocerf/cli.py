@@ -37,12 +37,13 @@ READER_GONE = 141
 
 def main() -> None:
     """Run the command line; every error on purpose becomes one sentence and exit code 2."""
+    _open_streams()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a full disk or a reader who left can still be told apart
     except RocerfError as error:
         fail(str(error))
-    except BrokenPipeError:  # whoever read our output has seen enough, as `head` does
+    except (BrokenPipeError, SystemExit):  # whoever reads has seen enough, as `head` does; typer exits for nothing else
         _leave_quietly()
     except OSError as error:
         where = f" at {error.filename}" if error.filename else ""
@@ -66,8 +67,17 @@ def main() -> None:
 
 def _leave_quietly() -> NoReturn:
     """End as programs do whose reader is gone; what is still to be written goes nowhere instead of failing again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
+    if sys.__stdout__ is not None:
+        os.dup2(sys.stdout.fileno(), sys.__stdout__.fileno())
     raise SystemExit(READER_GONE)
+
+
+def _open_streams() -> None:
+    """Where a stream was closed by whoever started us, what goes there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 @app.command()

@@ -136,7 +136,7 @@ def explain(
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
     options = {
         "cost": _cost(cost, prices),
-        "schema": _with_fixed(rules or fitted.schema or _plain_schema(fitted.train), immutable or []),
+        "schema": _with_fixed(_rules(rules, fitted), immutable or []),
         "max_changes": max_changes,
     }
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
@@ -207,6 +207,12 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
         if count
     ]
     return frame[~gone.any(axis=1)], told
+
+
+def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
+    """The schema of the file, however little it says; else the model's; else that of plain numbers."""
+    own: FeatureSchema | None = fitted.schema if given is None else given
+    return _plain_schema(fitted.train) if own is None else own
 
 
 def _plain_schema(train: Any) -> FeatureSchema:

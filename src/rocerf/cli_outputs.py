@@ -86,7 +86,10 @@ class Written:
             return
         reasons = "; ".join(f"not written: {path} ({reason})" for path, reason in self.failures)
         done = f"written: {', '.join(map(str, self.paths))}" if self.paths else "nothing was written"
-        raise FileFormatError(f"Expected to write all that was asked for, got an error; {done}; {reasons}.")
+        raise FileFormatError(
+            f"Expected to write all that was asked for, got an error; {done}; {reasons}; check the path and "
+            "the room on the disk, and run it again."
+        )
 
 
 def write_each(steps: Iterable[tuple[Path, Callable[[], object]]]) -> Written:

@@ -64,16 +64,18 @@ def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
             f"Expected every column of {path.name} once, got {twice[0]!r} {header.count(twice[0])} times; rename or "
             "drop the others."
         )
-    exact = {id_column: str} if id_column in header else None
+    exact = {id_column: "id {}".format} if id_column in header else None  # or pandas takes NA and null for missing
     frame = pd.read_csv(path, converters=exact)
     if not isinstance(frame.index, pd.RangeIndex):  # pandas would take the first column for names of rows
         raise FileFormatError(
             f"Expected as many cells in each row of {path.name} as names in its first line ({len(header)}), got more; "
             "look for commas at the ends of lines, or in texts without quotation marks."
         )
+    if exact is not None:
+        frame[id_column] = frame[id_column].str.removeprefix("id ")
     if tuple(name.removeprefix("recourse_") for name in header[: len(OURS)]) == OURS:
         frame = _each_text(frame, original)
-    if id_column is not None and exact is not None:
+    if exact is not None:
         frame[id_column] = _ids(frame[id_column])
     return frame
 

@@ -164,7 +164,7 @@ def read_ids(path: Path, train: TrainingSet) -> list[Any]:
         raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
     spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
     try:
-        lines = [line for text in read_text(path).splitlines() if (line := text.strip())]
+        lines = [text if text in spelled else text.strip() for text in read_text(path).split("\n") if text.strip()]
     except UnicodeDecodeError as error:
         raise FileFormatError(
             f"Expected row ids as text in UTF-8 in {path.name}, got other bytes ({error.reason}); save it as UTF-8."
