@@ -7,7 +7,9 @@ these: one apostrophe taken away gives every text back. Numbers are written as t
 
 from __future__ import annotations
 
+import csv
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +49,11 @@ def original(cell: Any) -> Any:
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """The columns of a table, not its index, with texts that no spreadsheet obeys."""
-    _each_text(frame, neutral).to_csv(path, index=False)
+    cells = _each_text(frame, neutral)
+    texts = [*cells.columns, *(cell for name in cells for cell in cells[name].array if isinstance(cell, str))]
+    # The writer knows no end of a line but its own: a bare carriage return would go on as a row of its own.
+    quoting = csv.QUOTE_NONNUMERIC if any("\r" in str(text) for text in texts) else csv.QUOTE_MINIMAL
+    cells.to_csv(path, index=False, quoting=quoting)
 
 
 def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
@@ -65,12 +71,15 @@ def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
             "drop the others."
         )
     exact = {id_column: "id {}".format} if id_column in header else None  # or pandas takes NA and null for missing
-    frame = pd.read_csv(path, converters=exact)
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas would take the first column for names of rows
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(path, converters=exact, index_col=False)  # the first column is a column
+    except pd.errors.ParserWarning:
         raise FileFormatError(
             f"Expected as many cells in each row of {path.name} as names in its first line ({len(header)}), got more; "
-            "look for commas at the ends of lines, or in texts without quotation marks."
-        )
+            "look for commas in texts without quotation marks."
+        ) from None
     if exact is not None:
         frame[id_column] = frame[id_column].str.removeprefix("id ")
     if tuple(name.removeprefix("recourse_") for name in header[: len(OURS)]) == OURS:
