@@ -264,7 +264,7 @@ def test_a_reader_who_leaves_is_no_mistake() -> None:
 
 
 def test_without_standard_output_the_work_is_done_all_the_same() -> None:
-    command = f"'{sys.executable}' -m rocerf.cli datasets >&-"
+    command = f"'{sys.executable}' -m rocerf.cli datasets --json >&-"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
