@@ -1,22 +1,25 @@
 """The command line: one thin command for each verb of the library.
 
 Exit codes: 0 done (people without a recourse are a result, not a failure); 1 a mistake of ours; 2 bad
-input, said in one sentence on standard error; 130 interrupted. Heavy imports happen inside the
+input, said in one sentence on standard error; 130 interrupted; 141 nobody reads on. Heavy imports happen inside the
 commands, so that ``rocerf --help`` answers at once.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from rocerf import cli_deletions, cli_explain, cli_letters, cli_research
 from rocerf.cli_options import Json
+from rocerf.cli_outputs import Target, check_targets, write_each
 from rocerf.errors import RocerfError
-from rocerf.terminal import console, fail, print_json
+from rocerf.terminal import console, fail, print_json, say
 from rocerf.terminal import progress as progress_bar
 from rocerf.terminal import table as new_table
 
@@ -29,14 +32,19 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130
+READER_GONE = 141
 
 
 def main() -> None:
     """Run the command line; every error on purpose becomes one sentence and exit code 2."""
+    _open_streams()
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a full disk or a reader who left can still be told apart
     except RocerfError as error:
         fail(str(error))
+    except (BrokenPipeError, SystemExit):  # whoever reads has seen enough, as `head` does; typer exits for nothing else
+        _leave_quietly()
     except OSError as error:
         where = f" at {error.filename}" if error.filename else ""
         fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
@@ -57,6 +65,21 @@ def main() -> None:
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
+def _leave_quietly() -> NoReturn:
+    """End as programs do whose reader is gone; what is still to be written goes nowhere instead of failing again."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
+    if sys.__stdout__ is not None:
+        os.dup2(sys.stdout.fileno(), sys.__stdout__.fileno())
+    raise SystemExit(READER_GONE)
+
+
+def _open_streams() -> None:
+    """Where a stream was closed by whoever started us, what goes there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("out/demo.html"),
@@ -69,15 +92,17 @@ def demo(
     from rocerf.evaluation.demo import run_demo
     from rocerf.evaluation.report import write_demo_report
 
+    check_targets([Target("--out", out)])
     with progress_bar(quiet=as_json) as step:
         result = run_demo(trials=trials, seed=seed, people=people, progress=step)
-    report = write_demo_report(result, out)
+    written = write_each([(out, partial(write_demo_report, result, out))])
     if as_json:
-        print_json({**result.to_dict(), "report": str(report)})
+        print_json({**result.to_dict(), "report": str(out) if written.paths else None})
+        written.complain()
         return
     title = (
-        f"German Credit: {result.denied} of {result.applicants} applicants refused. Still accepted after deleting "
-        f"rows and retraining: at random ({trials} times each share), and by the worst deletion found of at most k rows"
+        f"German Credit: {result.told}. Still accepted after deleting rows "
+        f"and retraining: at random ({trials} times each share), and by the worst deletion found of at most k rows"
     )
     random = [f"{v.fraction:.1%}" for v in result.methods[0].validity[1:]]
     table = new_table(title, ["promise", "mean cost", *random, "worst k"])
@@ -86,7 +111,8 @@ def demo(
         worst = f"{method.survivors}/{len(method.audited)}"
         table.add_row(method.name, f"{method.mean_cost:.2f}", *shares, worst)
     console().print(table)
-    console().print(f"Report: {report}", soft_wrap=True)
+    written.complain()
+    say(f"Report: {out}")
 
 
 @app.command()
@@ -106,7 +132,7 @@ def datasets(as_json: Json = False) -> None:
     console().print(table)
     for info in known:
         about = f"{info.name}: {info.title}. {info.availability} Licence: {info.licence}."
-        console().print(about, highlight=False, markup=False)
+        console().print(about)
 
 
 cli_explain.register(app)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,8 +29,9 @@ from rocerf.cli_options import (
     Train,
     TrainIds,
 )
+from rocerf.cli_outputs import Target, Written, check_targets, write_each
 from rocerf.errors import OptionError
-from rocerf.terminal import console, print_json
+from rocerf.terminal import print_document, print_json, say
 from rocerf.terminal import progress as progress_bar
 
 
@@ -54,10 +56,9 @@ def attack(
 ) -> None:
     """Search for the worst deletion of at most k rows at each point, retraining for real after each one tried."""
     from rocerf.deletion.adversary import Adversary
-    from rocerf.files import attack_records, check_output, read_labelled_rows, read_points, write_records
+    from rocerf.files import attack_records, read_labelled_rows, read_points, write_records
 
-    if out is not None:
-        check_output(out)
+    _check_out(out, (train, points, model, pipeline, schema))
     files = ModelFiles(model, pipeline, preprocessing, c)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = read_points(points, id_column=id_column)
@@ -69,23 +70,20 @@ def attack(
     with progress_bar(quiet=as_json) as step:
         attacks = adversary.attack_all(matrix, progress=lambda done, total: step("points", done, total))
     records = attack_records(attacks, fitted.score(matrix), names, training_rows=training_rows)
-    if out is not None:
-        write_records(records, out)
+    written = write_each([] if out is None else [(out, partial(write_records, records, out))])
     survive = int((attacks.scores >= 0).sum())
     searches = ", ".join(attacks.searches)
     if as_json:
         print_json({"k": adversary.k, "survive": survive, "searches": attacks.searches, "points": records})
+        written.complain()
         return
-    screen = console()
-    screen.print(
+    say(
         f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} rows that was tried "
-        f"({int(attacks.retrainings.sum())} models retrained; searches: {searches}).",
-        soft_wrap=True,
+        f"({int(attacks.retrainings.sum())} models retrained; searches: {searches})."
     )
     if len(attacks):
-        screen.print(f"Lowest score found: {attacks.scores.min():.6f} (accepted from 0 on).")
-    if out is not None:
-        screen.print(f"Written: {out}", soft_wrap=True)
+        say(f"Lowest score found: {attacks.scores.min():.6f} (accepted from 0 on).")
+    _tell(written)
 
 
 def recheck(
@@ -106,33 +104,45 @@ def recheck(
     as_json: Json = False,
 ) -> None:
     """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""
-    from rocerf.files import check_output, read_ids, read_labelled_rows, write_records
+    from rocerf.files import read_ids, read_labelled_rows, write_records
     from rocerf.recourse.recheck import recheck as check_again
     from rocerf.recourse.result import Recourses
 
-    if out is not None:
-        check_output(out)
+    _check_out(out, (train, *recourses, deleted, model, pipeline))
     files = ModelFiles(model, pipeline, preprocessing, c)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = [Recourses.from_json(path) for path in recourses]
     fitted = model_of(rows, files, given[0].schema)
     result = check_again(fitted, given, read_ids(deleted, fitted.train))
-    if out is not None:
-        write_records(result.records(), out)
+    written = write_each([] if out is None else [(out, partial(write_records, result.records(), out))])
     if as_json:
-        sys.stdout.write(result.to_json() + "\n")
+        print_document(result.to_json())
+        written.complain()
         return
-    console().print(f"{result}.", soft_wrap=True, highlight=False)
+    say(f"{result}.")
     for place in result.broken[:10]:
         option = "" if result.options is None else f", option {result.options[place]}"
-        console().print(f"  no longer holds: person {result.names[place]}{option}", highlight=False, markup=False)
+        say(f"  no longer holds: person {result.names[place]}{option}")
     if len(result.broken) > 10:
-        console().print(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
-    if out is not None:
-        console().print(f"Written: {out}", soft_wrap=True)
+        say(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
+    _tell(written)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(attack)
     app.command()(recheck)
+
+
+def _check_out(out: Path | None, sources: Iterable[Path | None]) -> None:
+    from rocerf.files import check_output
+
+    if out is not None:
+        check_output(out)
+        check_targets([Target("--out", out)], sources)
+
+
+def _tell(written: Written) -> None:
+    for path in written.paths:
+        say(f"Written: {path}")
+    written.complain()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,8 +33,9 @@ from rocerf.cli_options import (
     Train,
     TrainIds,
 )
+from rocerf.cli_outputs import Target, check_targets, write_each
 from rocerf.errors import FileFormatError, OptionError
-from rocerf.terminal import console, print_json
+from rocerf.terminal import console, print_document, print_json, say
 from rocerf.terminal import progress as progress_bar
 from rocerf.terminal import table as new_table
 
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
     from rocerf.recourse.explainer import Rocerf
     from rocerf.recourse.result import Recourses
+
+
+#: Files of alternatives that are looked at before the work; nobody has more.
+MOST_CHECKED = 100
 
 
 def schema(
@@ -84,9 +89,10 @@ def schema(
     if as_json:
         print_json(guessed.to_dict())
         return
-    _say(str(guessed))
+    for line in str(guessed).split("\n"):
+        say(line)
     if out is not None:
-        _say(f"Written: {out}")
+        say(f"Written: {out}")
 
 
 def explain(
@@ -118,10 +124,10 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
-    from rocerf.files import check_output, read_labelled_rows, read_people, write_recourses
+    from rocerf.files import read_labelled_rows, read_people, write_recourses
 
-    if out is not None:
-        check_output(out)
+    targets = _targets(out, alternatives, save_explainer)
+    check_targets(targets, (train, people, model, pipeline, prices, schema))
     if save_explainer is not None and promise is PromiseName.PLAIN:
         raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
@@ -130,23 +136,28 @@ def explain(
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
     options = {
         "cost": _cost(cost, prices),
-        "schema": _with_fixed(rules or fitted.schema or _plain_schema(fitted.train), immutable or []),
+        "schema": _with_fixed(_rules(rules, fitted), immutable or []),
         "max_changes": max_changes,
     }
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     with progress_bar(quiet=as_json) as step:
         batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
-    if save_explainer is not None:
-        explainer.save(save_explainer)
     files = [] if out is None else _numbered(out, len(batches))
-    for batch, path in zip(batches, files, strict=False):
-        write_recourses(batch, path, training_rows=training_rows)
+    # The answers first: what follows can be made again from them and the same files.
+    steps: list[tuple[Path, Any]] = [
+        (path, partial(write_recourses, batch, path, training_rows=training_rows))
+        for batch, path in zip(batches, files, strict=False)
+    ]
+    if save_explainer is not None:
+        steps.append((save_explainer, partial(explainer.save, save_explainer)))
+    written = write_each(steps)
     if as_json:
-        sys.stdout.write(_json_of(batches, alternatives, training_rows) + "\n")
-        return
-    _print_summary(batches, files, save_explainer)
-    if schema is None and not immutable:
-        _say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
+        print_document(_json_of(batches, alternatives, training_rows))
+    else:
+        _print_summary(batches, written.paths, show=not files)
+        if schema is None and not immutable:
+            say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
+    written.complain()
 
 
 def register(app: typer.Typer) -> None:
@@ -155,8 +166,17 @@ def register(app: typer.Typer) -> None:
     app.command()(explain)
 
 
-def _say(text: str) -> None:
-    console().print(text, soft_wrap=True, highlight=False, markup=False)
+def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -> list[Target]:
+    """What will be written; alternatives beside the first one."""
+    from rocerf.files import check_output
+
+    targets = []
+    if out is not None:
+        check_output(out)
+        targets += [Target("--out", path) for path in _numbered(out, min(alternatives, MOST_CHECKED))]
+    if save_explainer is not None:
+        targets.append(Target("--save-explainer", save_explainer, folder=True))
+    return targets
 
 
 def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
@@ -168,10 +188,11 @@ def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
     if as_json:
         print_json({"rows": len(frame), "findings": found})
         return
-    _say(str(given))
-    _say(f"The schema fits all {len(frame)} rows." if not found else f"The schema can be used with {len(frame)} rows:")
+    for line in str(given).split("\n"):
+        say(line)
+    say(f"The schema fits all {len(frame)} rows." if not found else f"The schema can be used with {len(frame)} rows:")
     for sentence in found:
-        _say(f"  {sentence}")
+        say(f"  {sentence}")
 
 
 def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
@@ -186,6 +207,12 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
         if count
     ]
     return frame[~gone.any(axis=1)], told
+
+
+def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
+    """The schema of the file, however little it says; else the model's; else that of plain numbers."""
+    own: FeatureSchema | None = fitted.schema if given is None else given
+    return _plain_schema(fitted.train) if own is None else own
 
 
 def _plain_schema(train: Any) -> FeatureSchema:
@@ -253,12 +280,12 @@ def _json_of(batches: Sequence[Recourses], alternatives: int, training_rows: boo
     return texts[0] if alternatives == 1 else f'{{"alternatives": [{", ".join(texts)}]}}'
 
 
-def _print_summary(batches: Sequence[Recourses], files: Sequence[Path], saved: Path | None) -> None:
+def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, show: bool) -> None:
     import numpy as np
 
     from rocerf.recourse.result import Status
 
-    screen, recourses = console(), batches[0]
+    recourses = batches[0]
     settings = recourses.settings
     table = new_table(
         f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
@@ -268,27 +295,27 @@ def _print_summary(batches: Sequence[Recourses], files: Sequence[Path], saved: P
         counts[status.code] = counts.get(status.code, 0) + 1
     for code, count in counts.items():
         table.add_row(code, str(count))
-    screen.print(table)
+    console().print(table)
     if recourses.answered.any():
-        screen.print(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
-        screen.print(f"Promise: {settings.sentence}.", soft_wrap=True)
+        say(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
+        say(f"Promise: {settings.sentence}.")
     for number, batch in enumerate(batches[1:], start=2):
-        _say(f"{int(batch.answered.sum())} of them have {number} options or more.")
+        say(f"{int(batch.answered.sum())} of them have {number} options or more.")
     if recourses.held_out is not None:
-        screen.print(f"Checked: {recourses.held_out}.", soft_wrap=True)
+        say(f"Checked: {recourses.held_out}.")
     for status in dict.fromkeys(recourses.statuses):
         if status is not Status.ANSWERED:
             first = recourses.statuses.index(status)
-            _say(f"{status.code}: {recourses.reasons[first]}")
-    if not files:
+            say(f"{status.code}: {recourses.reasons[first]}")
+    if show:
         shown = np.flatnonzero(recourses.answered)[:5]
         for place in shown:
             recourse = recourses[int(place)]
-            _say(f"  person {recourse.name}: {'; '.join(map(str, recourse.changes))}")
+            say(f"  person {recourse.name}: {'; '.join(map(str, recourse.changes))}")
         if len(recourses) > len(shown):
-            screen.print("  ... write all of them with --out answers.csv or --json")
-    for path in [*files, *([] if saved is None else [saved])]:
-        screen.print(f"Written: {path}", soft_wrap=True)
+            say("  ... write all of them with --out answers.csv or --json")
+    for path in written:
+        say(f"Written: {path}")
 
 
 def _number(text: str, option: str) -> float:

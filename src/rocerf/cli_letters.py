@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocerf.cli_options import Columns, LetterFormat, PipelineFile
+from rocerf.cli_outputs import Target, check_targets, touches
 from rocerf.errors import OptionError
-from rocerf.terminal import console
+from rocerf.terminal import print_document, print_text, say
 
 if TYPE_CHECKING:
     from rocerf.recourse.explainer import Rocerf
@@ -45,6 +45,10 @@ def letter(
             "Expected --explainer with the folder that rocerf explain --save-explainer wrote, got none: numbers in "
             "letters are rounded and must be checked again; run explain with --save-explainer."
         )
+    if out is not None:
+        check_targets([Target("--out", out, folder=True)])
+        if touches(Target("--explainer", explainer, folder=True), out):
+            raise OptionError(f"Expected --out apart from the explainer's folder, got {out}; choose another.")
     batches = [Recourses.from_json(path) for path in answers]
     if person:
         places = spelled_as(batches[0].names, person)
@@ -63,11 +67,12 @@ def letter(
         refusal_reasons=None if given is None else _by_person(given, batches[0].names, chosen=bool(person)),
     )
     if out is None:
-        sys.stdout.write(letter_as(letters[0], form))
+        # A page says of itself that it is in UTF-8, and so does JSON; plain text is the terminal's own.
+        (print_text if form is LetterFormat.TEXT else print_document)(letter_as(letters[0], form))
         return
     written = write_letters(letters, out, form)
     told = "1 letter" if len(written) == 1 else f"{len(written)} letters"
-    console().print(f"Written: {told} in {out}", soft_wrap=True, highlight=False, markup=False)
+    say(f"Written: {told} in {out}")
 
 
 def register(app: typer.Typer) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli_outputs import Target, check_targets, write_each
 from rocerf.errors import OptionError
-from rocerf.terminal import console, print_json
+from rocerf.terminal import console, print_json, say
 from rocerf.terminal import progress as progress_bar
 from rocerf.terminal import table as new_table
+from rocerf.visible import visible
 
 if TYPE_CHECKING:
     from rocerf.evaluation.compare import Comparison
@@ -88,18 +91,23 @@ def compare(
     from rocerf.evaluation.compare import compare as run
     from rocerf.files import read_people, read_training_set
 
+    if out is not None:
+        files = [Target("--out", out / name) for name in ("compare.csv", "trials.csv")]
+        check_targets(files, (train, people, model))
     rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     fitted = _fitted(rows, model, c, network=network, epochs=epochs, seed=seed, device=device)
     with progress_bar(quiet=as_json) as step:
         found = run(fitted, asking, k, methods=_names(methods), trials=trials, effort=effort, seed=seed, progress=step)
-    if out is not None:
-        _write_comparison(found, out)
+    written = write_each([] if out is None else [(out / "compare.csv", partial(_write_comparison, found, out))])
     if as_json:
         counts = {"people": found.people, "accepted": found.accepted, "incomplete": list(map(str, found.incomplete))}
         print_json({"k": found.k, "training_rows": found.training_rows, **counts, "methods": found.rows})
-        return
-    _print_comparison(found, out)
+    else:
+        _print_comparison(found)
+        for path in written.paths:
+            say(f"Written: {path}")
+    written.complain()
 
 
 def register(app: typer.Typer) -> None:
@@ -135,10 +143,12 @@ def _standing(*, quiet: bool) -> Iterator[Callable[[Standing], None] | None]:
         return
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield lambda standing: screen.print(str(standing), soft_wrap=True, highlight=False, markup=False)
+        yield lambda standing: screen.print(visible(standing), soft_wrap=True)
         return
+    from rich.text import Text
+
     with screen.status("starting") as status:
-        yield lambda standing: status.update(str(standing))
+        yield lambda standing: status.update(Text(visible(standing)))
 
 
 def _document(done: Reproduction) -> dict[str, Any]:
@@ -154,11 +164,6 @@ def _document(done: Reproduction) -> dict[str, Any]:
 
 
 def _print_reproduction(done: Reproduction) -> None:
-    screen = console()
-
-    def say(text: str) -> None:
-        screen.print(text, soft_wrap=True, highlight=False, markup=False)
-
     say(f"{done.ran} jobs run, {done.kept} taken over, {len(done.failed)} failed; {done.wall_seconds:.0f} s.")
     for name, reason in done.missing.items():
         say(f"Missing: {name}. {reason}")
@@ -203,7 +208,7 @@ def _write_comparison(found: Comparison, out: Path) -> None:
     write_csv(out / "trials.csv", ("method", "k", "trial", "validity", "validity_all", "seed"), trials)
 
 
-def _print_comparison(found: Comparison, out: Path | None) -> None:
+def _print_comparison(found: Comparison) -> None:
     title = (
         f"{found.people} refused people. Still accepted when {found.k} of {found.training_rows} rows are deleted: "
         f"at random ({found.trials} times; of those answered, and of all), and by the worst deletion found (of those "
@@ -219,12 +224,9 @@ def _print_comparison(found: Comparison, out: Path | None) -> None:
         costs = [f"{row['l2']:.3f}", f"{row['l1']:.3f}"] if row["answered"] else ["", ""]
         seconds = f"{row['seconds_per_person']:.4f}"
         table.add_row(row["method"], f"{row['answered']}/{row['people']}", *costs, *shown, seconds)
-    screen = console()
-    screen.print(table)
+    console().print(table)
     for sentence in _remarks(found):
-        screen.print(sentence, soft_wrap=True, highlight=False, markup=False)
-    if out is not None:
-        screen.print(f"Written: {out / 'compare.csv'}", soft_wrap=True)
+        say(sentence)
 
 
 def _remarks(found: Comparison) -> Iterator[str]:

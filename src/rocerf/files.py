@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.csv_files import read_csv, write_csv
+from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
 from rocerf.deletion.adversary import Attacks
-from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError
+from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError, RocerfError
 from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.letter import Letter
+from rocerf.recourse.letter_files import letter_file_names
 from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses
 
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """A CSV (also gzipped) or Parquet file as a DataFrame."""
+def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
+    """A CSV (also gzipped) or Parquet file as a DataFrame; ids in a CSV are kept as they are written."""
     import pandas as pd
 
     if not path.is_file():
@@ -40,7 +42,9 @@ def read_table(path: Path) -> pd.DataFrame:
         if name.endswith((".parquet", ".pq")):
             return pd.read_parquet(path)
         if name.endswith((".csv", ".csv.gz")):
-            return pd.read_csv(path)
+            return read_csv(path, id_column)
+    except RocerfError:
+        raise
     except ImportError:
         raise MissingExtraError("pyarrow", "scale", "reading Parquet files") from None
     except (ValueError, OSError, EOFError, zlib.error) as error:
@@ -69,7 +73,7 @@ def read_training_set(path: Path, *, label: str, favourable: str, id_column: str
 
 def read_features(path: Path, *, label: str, id_column: str | None = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
     """The features of training rows in a file, indexed by their ids, and the labels."""
-    frame = _with_ids(read_table(path), id_column, path)
+    frame = _with_ids(read_table(path, id_column), id_column, path)
     if label not in frame.columns:
         raise ColumnError(
             f"Expected a label column {label!r} in {path.name}, got only {_shown(frame.columns)}; name it with --label."
@@ -96,7 +100,7 @@ def read_labelled_rows(path: Path, *, label: str, favourable: str, id_column: st
 
 def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
     """People from a file; columns the model does not know are left aside."""
-    frame = _with_ids(read_table(path), id_column, path)
+    frame = _with_ids(read_table(path, id_column), id_column, path)
     repeated = frame.index[frame.index.duplicated()]
     if len(repeated):
         raise IdError(
@@ -109,7 +113,7 @@ def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
 
 def check_output(path: Path) -> None:
     """Refuse a name that :func:`write_recourses` could not write to, before any work is done."""
-    if not path.name.lower().endswith((".csv", ".json")):
+    if path.suffix.lower() not in (".csv", ".json"):
         raise FileFormatError(f"Expected an output file ending in .csv or .json, got {path.name}; rename it.")
 
 
@@ -118,7 +122,9 @@ def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = F
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name.lower().endswith(".csv"):
-        recourses.to_frame().to_csv(path, index_label="person")
+        frame = recourses.to_frame()
+        frame.insert(0, "recourse_person" if "person" in frame else "person", frame.index)
+        write_csv(frame, path)
     else:
         recourses.to_json(path, training_rows=training_rows)
 
@@ -157,7 +163,12 @@ def read_ids(path: Path, train: TrainingSet) -> list[Any]:
     if not path.exists() or path.is_dir():
         raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
     spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
-    lines = [line for text in path.read_text("utf-8").splitlines() if (line := text.strip())]
+    try:
+        lines = [text if text in spelled else text.strip() for text in read_text(path).split("\n") if text.strip()]
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"Expected row ids as text in UTF-8 in {path.name}, got other bytes ({error.reason}); save it as UTF-8."
+        ) from error
     unknown = [line for line in lines if line not in spelled]
     if unknown:
         raise IdError(
@@ -195,20 +206,18 @@ def write_records(records: list[dict[str, Any]], path: Path) -> None:
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name.lower().endswith(".csv"):
-        pd.DataFrame(records).to_csv(path, index=False)
+        write_csv(pd.DataFrame(records), path)
     else:
         path.write_text(json.dumps(records, indent=1, default=str), encoding="utf-8")
 
 
 def read_mapping(path: Path, what: str) -> dict[Any, Any]:
     """A YAML (or JSON) file that maps names to values, such as prices."""
-    import yaml
-
     if not path.is_file():
         raise FileFormatError(f"Expected a file with {what} at {path}, found none; check the path.")
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        document = yaml_document(read_text(path))
+    except ValueError as error:
         said = " ".join(str(error).split())
         raise FileFormatError(f"Expected {what} in YAML, got something else ({said}); correct {path.name}.") from error
     if not isinstance(document, dict):
@@ -218,19 +227,20 @@ def read_mapping(path: Path, what: str) -> dict[Any, Any]:
     return document
 
 
-def write_letters(letters: Iterable[Letter], folder: Path, kind: str) -> list[Path]:
+def write_letters(letters: Sequence[Letter], folder: Path, kind: str) -> list[Path]:
     """Each letter to a file of its own, named after the person; ``kind`` is text, html or json."""
     folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    for letter in letters:
-        name = re.sub(r"[^\w.-]+", "_", str(letter.person)).strip("._") or "person"
-        path, copies = folder / f"letter-{name}.{LETTERS[kind]}", 1
-        while path in written:  # names that differ only in signs
-            copies += 1
-            path = folder / f"letter-{name}-{copies}.{LETTERS[kind]}"
-        path.write_text(letter_as(letter, kind), "utf-8")
-        written.append(path)
-    return written
+    taken = [path.name for path in folder.iterdir()]
+    names = letter_file_names([letter.person for letter in letters], LETTERS[kind], taken)
+    for place, (letter, name) in enumerate(zip(letters, names, strict=True)):
+        try:
+            (folder / name).write_text(letter_as(letter, kind), "utf-8")
+        except OSError as error:
+            raise FileFormatError(
+                f"Expected to write {len(letters)} letters in {folder}, got {error.strerror or error} at {name}; the "
+                f"first {place} were written, the others not: make room or choose another folder, and write again."
+            ) from error
+    return [folder / name for name in names]
 
 
 #: Forms of letters, and how their files end.

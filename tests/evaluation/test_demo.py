@@ -67,8 +67,21 @@ def test_worst_case_deletion_tells_the_promises_apart(demo: Demo) -> None:
     assert "does not close" in demo.abstention
 
 
+@pytest.mark.slow
+def test_one_person_is_enough() -> None:
+    demo = run_demo(trials=1, people=1)
+    assert (demo.denied, demo.refused, demo.applicants) == (1, 45, 200)
+    assert demo.example is None  # amounts and durations alone do not serve the first of them
+    page = demo_report(demo)
+    assert "45 of 200 applicants refused, the first 1 of them shown" in page
+    assert "nobody of those shown can be answered" in page
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL).lower()
+    assert demo.to_dict()["refused"] == 45
+
+
 def test_the_example_is_one_person_under_two_methods(demo: Demo) -> None:
     example = demo.example
+    assert example is not None
     assert 1 <= example.number <= demo.denied
     assert 0 < example.answered <= demo.denied
     np.testing.assert_array_equal(example.plain.person, example.robust.person)
@@ -147,7 +160,7 @@ def test_the_report_shows_the_figures(demo: Demo) -> None:
         assert cells[1:-1] == [f"{validity.mean:.1%}" for validity in method.validity[1:]]
         assert cells[-1] == f"{method.survivors} of {PEOPLE} (k = {method.audited_k})"
     text = words_of(page)
-    assert f"800 past credits refuses {PEOPLE} of 200 new applicants" in text
+    assert f"decides about new applicants: 45 of 200 applicants refused, the first {PEOPLE} of them shown" in text
     assert f"refused applicant number {demo.example.number}" in text
     for change in demo.example.robust.changes:
         assert escape(change.label) in text

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.feature import Feature, Kind, refuse_unknown_fields
 from rocerf.data.rules import Relation
 from rocerf.errors import FileFormatError, RocerfError, SchemaError
+from rocerf.visible import visible
 
 if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
@@ -58,7 +60,7 @@ def from_dict(document: Any) -> FeatureSchema:
         return _read(document)
     except RocerfError:
         raise
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise SchemaError(
             f"Expected a schema as to_dict or to_yaml writes it, got something else ({type(error).__name__}: {error}); "
             "compare the file with one of these."
@@ -104,12 +106,9 @@ def _read_feature(row: Any) -> Feature:
 
 def read_yaml(source: str | PathLike[str]) -> FeatureSchema:
     """From a path, or from the text itself."""
-    import yaml
-
     try:
-        text = source if isinstance(source, str) and "\n" in source else Path(source).read_text("utf-8")
-        document = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        document = yaml_document(source if isinstance(source, str) and "\n" in source else read_text(Path(source)))
+    except (OSError, ValueError) as error:
         said = " ".join(str(error).split())
         raise FileFormatError(f"Expected a schema in YAML, got something else ({said}); correct the file.") from error
     return from_dict(document)
@@ -117,11 +116,11 @@ def read_yaml(source: str | PathLike[str]) -> FeatureSchema:
 
 def as_table(schema: FeatureSchema) -> str:
     """One line for each feature: kind, what it may be, which way it may move."""
-    rows = [("feature", "kind", "may be", "may move", "unit")]
-    rows += [(f.name, str(f.kind), _range(f), _movement(f, schema), f.unit) for f in schema]
+    rows: list[tuple[str, ...]] = [("feature", "kind", "may be", "may move", "unit")]
+    rows += [tuple(map(visible, (f.name, f.kind, _range(f), _movement(f, schema), f.unit))) for f in schema]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines += [f"relation: {relation.words or dict(relation.coefficients)}" for relation in schema.relations]
+    lines += [visible(f"relation: {relation.words or dict(relation.coefficients)}") for relation in schema.relations]
     return "\n".join(lines)
 
 

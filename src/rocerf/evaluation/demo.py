@@ -77,17 +77,28 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """All that the demonstration measured."""
+    """All that the demonstration measured.
+
+    Of ``applicants`` the model refuses ``refused``; the first ``denied`` of these were looked at. ``example`` is None
+    where none of them can be served by amounts and durations alone.
+    """
 
     dataset: Dataset
     accuracy: float
     denied: int
+    refused: int
     applicants: int
     methods: tuple[Method, ...]
     abstention: str
     trials: int
     seed: int
-    example: Example
+    example: Example | None
+
+    @property
+    def told(self) -> str:
+        """How many were refused, and how many of them were looked at."""
+        shown = "" if self.denied == self.refused else f", the first {self.denied} of them shown"
+        return f"{self.refused} of {self.applicants} applicants refused{shown}"
 
     def method(self, key: str) -> Method:
         """The method with this key."""
@@ -99,6 +110,7 @@ class Demo:
             "dataset": self.dataset.name,
             "accuracy": self.accuracy,
             "applicants": self.applicants,
+            "refused": self.refused,
             "denied": self.denied,
             "trials": self.trials,
             "seed": self.seed,
@@ -136,7 +148,8 @@ def run_demo(
     model = LogisticModel.fit(data.train, C=1.0)
     applicants = data.test.frame()
     accepted = model.predict(applicants)
-    denied = applicants[accepted == 0][:people]
+    refused = applicants[accepted == 0]
+    denied = refused[:people]
     explained = _recourses(model, denied, seed)
     curves = validity_curves(
         model,
@@ -155,6 +168,7 @@ def run_demo(
         dataset=data,
         accuracy=float((accepted == data.test.y).mean()),
         denied=len(denied),
+        refused=len(refused),
         applicants=len(applicants),
         methods=tuple(methods),
         abstention=_abstention(model, denied),
@@ -201,11 +215,13 @@ def amounts_only(schema: FeatureSchema) -> FeatureSchema:
     return schema
 
 
-def _example(model: LogisticModel, data: Dataset, denied: Any) -> Example:
+def _example(model: LogisticModel, data: Dataset, denied: Any) -> Example | None:
     schema = amounts_only(data.schema)
     plain = Scfe(model, cost="l1", schema=schema).explain(denied)
     robust = Rocerf(model, WAYS[0][1], promise="retrained", cost="l1", schema=schema).explain(denied)
     both = np.flatnonzero(plain.answered & robust.answered)
+    if not len(both):
+        return None
     # A telling case that reads at a glance: few columns change, and the price of robustness shows.
     columns = np.array([len(robust[int(i)].changes) for i in both])
     extra = robust.costs[both] - plain.costs[both]

@@ -45,8 +45,8 @@ def demo_report(demo: Demo) -> str:
     random = plain.validity[1]
     body = [
         "<h1>Recourse that survives deleted training rows: German Credit</h1>",
-        f'<p class="lead">A model trained on {len(demo.dataset.train)} past credits refuses {demo.denied} of '
-        f"{demo.applicants} new applicants. Each is told what to change to be accepted. Then other people ask to be "
+        f'<p class="lead">A model trained on {len(demo.dataset.train)} past credits decides about new applicants: '
+        f"{demo.told}. Each is told what to change to be accepted. Then other people ask to be "
         f"forgotten: rows are deleted and the model is retrained. After {random.fraction:.1%} random deletions "
         f"<b>{random.mean:.0%}</b> of the plain counterfactuals are still accepted. The paper's constraint holds "
         f"<b>{first.validity[1].mean:.0%}</b> of its points under random deletions, but "
@@ -126,6 +126,11 @@ def _row(method: Method) -> str:
 
 def _example(demo: Demo) -> list[str]:
     example = demo.example
+    if example is None:
+        return [
+            "<h2>One person</h2><p>Where only amounts and durations may change, nobody of those shown can be answered: "
+            "each gets the reason why not.</p>"
+        ]
     return [
         f"<h2>One person: refused applicant number {example.number}</h2>",
         "<p>Only amounts and durations may change; everything else is held fixed, and values stay within what the "

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rocerf.data.columns import is_number
+from rocerf.data.documents import read_text, yaml_document
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.errors import FileFormatError, OptionError
 from rocerf.models.options import checked_seed, one_of, positive_whole
@@ -134,11 +135,9 @@ class ExperimentSettings:
     @classmethod
     def read(cls, path: str | PathLike[str], preset: str = "full") -> ExperimentSettings:
         """From a YAML file; ``preset`` counts where the file names none."""
-        import yaml
-
         try:
-            document = yaml.safe_load(Path(path).read_text("utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            document = yaml_document(read_text(Path(path)))
+        except ValueError as error:
             said = " ".join(str(error).split())
             raise FileFormatError(f"Expected settings in YAML, got {path} which is not ({said}); correct it.") from None
         if document is None:

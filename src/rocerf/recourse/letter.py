@@ -8,7 +8,8 @@ number again as it is written there.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -16,9 +17,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from rocerf.data.documents import json_document, read_text
 from rocerf.errors import FileFormatError, RocerfError
 from rocerf.recourse.letter_words import ENGLISH, Words, words_of
 from rocerf.recourse.result import Status
+from rocerf.visible import one_line, visible
 
 FILE_FORMAT = "rocerf-letter/1"
 
@@ -124,6 +127,19 @@ class Letter:
 
         return as_text(self)
 
+    def printable(self) -> Letter:
+        """The letter as it is shown: what came from data stays in its line, so that nobody can add a paragraph."""
+        return replace(
+            self,
+            person=visible(self.person),
+            options=tuple(_printable_option(option) for option in self.options),
+            held=tuple(replace(d, label=one_line(d.label), text=one_line(d.text)) for d in self.held),
+            not_given=tuple(map(one_line, self.not_given)),
+            unreadable=tuple(map(one_line, self.unreadable)),
+            model_version=one_line(self.model_version),
+            refusal_reasons=None if self.refusal_reasons is None else tuple(map(one_line, self.refusal_reasons)),
+        )
+
     def to_html(self) -> str:
         """One page that loads nothing, to be read or printed."""
         from rocerf.recourse.letter_page import as_html
@@ -147,7 +163,7 @@ class Letter:
             "unreadable": list(self.unreadable),
             "refusal_reasons": None if self.refusal_reasons is None else list(self.refusal_reasons),
         }
-        text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+        text = _with_escapes(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         if path is not None:
             Path(path).write_text(text, "utf-8")
         return text
@@ -160,7 +176,7 @@ class Letter:
         """
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         try:
-            document = json.loads(str(source) if is_text else Path(source).read_text("utf-8"))
+            document = json_document(str(source) if is_text else read_text(Path(source)))
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
             words = words_of(document["language"] if language is None else language)
@@ -177,7 +193,7 @@ class Letter:
                 refusal_reasons=None if document["refusal_reasons"] is None else tuple(document["refusal_reasons"]),
                 words=words,
             )
-        except (OSError, ValueError, KeyError, TypeError, RocerfError) as error:
+        except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RocerfError) as error:
             raise FileFormatError(
                 f"Expected a letter written by Letter.to_json ({FILE_FORMAT}), as text or as a path to it, got "
                 f"something else ({type(error).__name__}: {error}); check the path, or write it again."
@@ -194,6 +210,20 @@ def letter_schema() -> dict[str, Any]:
     text = (files("rocerf.recourse") / "letter.schema.json").read_text("utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
+
+
+def _printable_option(option: Option) -> Option:
+    changes = tuple(
+        replace(c, label=one_line(c.label), before_text=one_line(c.before_text), after_text=one_line(c.after_text))
+        for c in option.changes
+    )
+    sentence, assumptions = one_line(option.promise.sentence), tuple(map(one_line, option.promise.assumptions))
+    return replace(option, changes=changes, promise=replace(option.promise, sentence=sentence, assumptions=assumptions))
+
+
+def _with_escapes(text: str) -> str:
+    """JSON in which the characters that no file or terminal should meet are written as JSON writes them."""
+    return re.sub(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", lambda c: f"\\u{ord(c.group()):04x}", text)
 
 
 def _detail_document(detail: Detail) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _reasons(letter: Letter) -> Iterator[Paragraph | Points]:
 
 def as_text(letter: Letter) -> str:
     """The letter as plain text."""
-    words = letter.words
+    letter, words = letter.printable(), letter.words
     head = [words.title, "=" * len(words.title), "", words.reference.format(person=letter.person)]
     lines = [*head, words.issued.format(date=words.day(letter.issued))]
     for section in sections(letter):
@@ -205,7 +205,7 @@ td {{ width: 32%; }} td.to {{ font-weight: bold; }}
 
 def as_html(letter: Letter) -> str:
     """The letter as one page that loads nothing; everything that came from data is escaped."""
-    words = letter.words
+    letter, words = letter.printable(), letter.words
     return _PAGE.format(
         language=escape(words.language),
         title=escape(words.title),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -165,13 +166,14 @@ def _reasons(given: Any, names: Sequence[Any]) -> list[tuple[str, ...] | None]:
     if given is None:
         return [None] * len(names)
     if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in names]
+        counts = Counter(names)
+        unknown = [name for name in given if name not in counts]
         if unknown:
             raise OptionError(
                 f"Expected refusal_reasons for people of the recourses, got {unknown[0]!r}; name them as in the "
                 "recourses' index."
             )
-        twice = [name for name in given if names.count(name) > 1]
+        twice = [name for name in given if counts[name] > 1]
         if twice:
             raise OptionError(
                 f"Expected refusal_reasons by names that one person has, got {twice[0]!r} of several; give a list of "
@@ -216,7 +218,7 @@ class _Writer:
 
     def options(self, checked: Sequence[tuple[Recourses, NDArray[np.bool_]]], person: int) -> tuple[Option, ...]:
         """What the batches, as stated, offer one person, cheapest first, each once."""
-        offered = [(batch, rounded) for batch, rounded in checked if batch.answered[person]]
+        offered = [(batch, rounded) for batch, rounded in checked if batch.statuses[person] is Status.ANSWERED]
         offered.sort(key=lambda pair: float(pair[0].costs[person]))
         return tuple(dict.fromkeys(self.option(batch, person, bool(rounded[person])) for batch, rounded in offered))
 

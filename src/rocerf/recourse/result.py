@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.errors import FileFormatError, RocerfError
@@ -182,7 +183,7 @@ class Recourses:
             return [self[i] for i in range(*place.indices(len(self)))]
         i = range(len(self))[place]
         return Recourse(
-            name=self.names[i],
+            name=i if self.index is None else self.index[i : i + 1].tolist()[0],
             status=self.statuses[i],
             reason=self.reasons[i],
             person=self.people[i],
@@ -329,11 +330,11 @@ class Recourses:
         """Read what :meth:`to_json` wrote: the text itself, or a path to it."""
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         try:
-            document = json.loads(str(source) if is_text else Path(source).read_text("utf-8"))
+            document = json_document(str(source) if is_text else read_text(Path(source)))
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
             return cls._from_document(document)
-        except (OSError, ValueError, KeyError, TypeError, RocerfError) as error:
+        except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RocerfError) as error:
             raise FileFormatError(
                 f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it, "
                 f"got something else ({type(error).__name__}: {error}); check the path (tables such as .csv cannot "
@@ -347,8 +348,10 @@ class Recourses:
         shape = (len(people), len(schema.columns))
         if document["index"] is not None and len(document["index"]) != len(people):
             raise ValueError(f"{len(document['index'])} index values for {len(people)} people")
-        given = document["settings"]
-        settings = {**given, **{name: tuple(given[name]) for name in ("searches", "assumptions")}}
+        if not all(isinstance(name, str | int | float | None) for name in document["index"] or ()):
+            raise ValueError("people with names that are no text and no number")
+        if any(None in (*p["person"], *p["point"]) for p in people if p["status"] == Status.ANSWERED.code):
+            raise ValueError("answers with a value missing")
         named = [np.array(p["worst_ids"]) if "worst_ids" in p else None for p in people]
         return cls(
             people=_array([p["person"] for p in people]).reshape(shape),
@@ -358,7 +361,7 @@ class Recourses:
             statuses=tuple(Status.of_code(p["status"]) for p in people),
             reasons=tuple(p["reason"] for p in people),
             schema=schema,
-            settings=Settings(**settings),
+            settings=_settings(document["settings"]),
             index=None if document["index"] is None else np.array(document["index"]),
             worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
             retrainings=np.array([p["retrainings"] for p in people], dtype=np.intp),
@@ -369,6 +372,18 @@ class Recourses:
             frames=None if document["frames"] is None else Frames.from_dict(document["frames"]),
             missing=tuple(tuple(p.get("missing", ())) for p in people),
         )
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    """The settings of a file, each of the kind that it must be."""
+    made = Settings(**{**given, **{name: tuple(given[name]) for name in ("searches", "assumptions")}})
+    texts = [getattr(made, f.name) for f in fields(made) if f.type == "str"]
+    numbers = [made.k, made.training_rows, made.seed, made.max_changes or 0]
+    if not all(isinstance(text, str) for text in (*texts, *made.searches, *made.assumptions)):
+        raise TypeError("settings that should be texts and are not")
+    if not all(isinstance(number, int) for number in numbers) or not isinstance(made.delta, int | float):
+        raise TypeError("settings that should be numbers and are not")
+    return made
 
 
 def _value(attribute: Attribute, values: Array) -> Any:
