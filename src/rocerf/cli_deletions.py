@@ -1,13 +1,14 @@
-"""The commands about deletions: the worst one (attack), and what a real one does to letters already sent (recheck)."""
+"""The commands about deletions: the worst one (attack), what a real one does to letters (recheck), doing it (forget)."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli_letters import load_explainer
 from rocerf.cli_models import ModelFiles, model_of, read_schema
 from rocerf.cli_options import (
     Deletions,
@@ -31,6 +32,9 @@ from rocerf.cli_options import (
 from rocerf.errors import OptionError
 from rocerf.terminal import console, print_json
 from rocerf.terminal import progress as progress_bar
+
+if TYPE_CHECKING:
+    from rocerf.recourse.explainer import Rocerf
 
 
 def attack(
@@ -132,7 +136,77 @@ def recheck(
         console().print(f"Written: {out}", soft_wrap=True)
 
 
+def forget(
+    explainer: Annotated[Path, typer.Option(help="Folder written by explain --save-explainer.")],
+    deleted: Annotated[Path, typer.Option(help="Ids of the rows to forget, one a line.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the new explainer; default: replaces the old.")] = None,
+    pipeline: PipelineFile = None,
+    save_pipeline: Annotated[Path | None, typer.Option(help="Write the pipeline fitted anew here, .skops.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out a deletion request: model and explainer made anew, in which nothing of these rows is left."""
+    from rocerf.files import read_ids
+
+    if (pipeline is None) != (save_pipeline is None):
+        raise OptionError(
+            "Expected --pipeline and --save-pipeline together, since a pipeline that was fitted on the rows to forget "
+            "must not stay in use, got one of them; add the other (it may name the same file)."
+        )
+    old = load_explainer(explainer, pipeline)
+    ids = read_ids(deleted, old.model.train)
+    new = old.forget(ids)
+    target = out or explainer
+    new.save(target)
+    if save_pipeline is not None:
+        _write_pipeline(new.model, save_pipeline)
+    rows, told = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
+    if as_json:
+        print_json({"forgotten": len(old.model.train) - rows, "training_rows": rows, "not_reached": told})
+        return
+    screen = console()
+    screen.print(
+        f"Forgotten: {len(old.model.train) - rows} rows; {rows} are left. Made anew from these: the model with its "
+        "scaling and preprocessing, what was guessed of the schema (ranges, categories), the units of costs, a "
+        "calibrated margin, and what the promise had found or proven.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    screen.print("Not reached from here, and yours to see to:", highlight=False)
+    for sentence in told:
+        screen.print(f"  {sentence}", soft_wrap=True, highlight=False, markup=False)
+    for path in [target, *([] if save_pipeline is None else [save_pipeline])]:
+        screen.print(f"Written: {path}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _write_pipeline(model: Any, path: Path) -> None:
+    """The fitted pipeline, whole or not at all: the file may be the one that it replaces."""
+    from skops.io import dump
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f"{path.name}.half")
+    dump(model.parts.deployed.pipeline, half)
+    half.replace(path)
+
+
+def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
+    """What may still hold something of the rows, in sentences."""
+    told = [] if kept is None else [f"the old explainer in {kept}: delete it"]
+    if getattr(old.model, "deployed_theta", None) is not None and getattr(new.model, "deployed_theta", None) is None:
+        told.append(
+            "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
+            "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left"
+        )
+    return [
+        *told,
+        "copies and backups of the folder, the training table, the file of ids, and model files of your own",
+        "answers written with --training-rows, which name rows, and schema files written from the rows",
+        "letters already sent: rocerf recheck says which still hold",
+        "the schema's declared parts: a category or bound that you wrote down stays",
+    ]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(attack)
     app.command()(recheck)
+    app.command()(forget)

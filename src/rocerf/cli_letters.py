@@ -54,7 +54,7 @@ def letter(
             f"Expected --out with a folder for {len(batches[0])} letters, or one --person, got neither; add one."
         )
     given = None if reasons is None else read_mapping(reasons, "reasons for refusals")
-    letters = _load_explainer(explainer, pipeline).letters(
+    letters = load_explainer(explainer, pipeline).letters(
         batches,
         valid_until=None if valid_until is None else valid_until.date(),
         issued=None if issued is None else issued.date(),
@@ -75,7 +75,8 @@ def register(app: typer.Typer) -> None:
     app.command()(letter)
 
 
-def _load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
+def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
+    """A saved explainer, with the pipeline that its model was made from, if that is given."""
     from rocerf.models.logistic import LogisticModel
     from rocerf.models.skops_file import load_skops_pipeline
     from rocerf.recourse.explainer import Rocerf

@@ -44,6 +44,13 @@ def own_copy(fitted: Any) -> Any:
         ) from error
 
 
+def unfitted_copy(fitted: Any) -> Any:
+    """An unfitted clone, to be fitted on other rows later."""
+    from sklearn.base import clone
+
+    return clone(fitted)
+
+
 def names_of(estimator: Any) -> Sequence[str] | None:
     """The columns the estimator knows by name, if it was fitted on a DataFrame."""
     names = getattr(estimator, "feature_names_in_", None)
