@@ -1,4 +1,4 @@
-"""The commands about deletions: the worst one (attack), what a real one does to letters (recheck), doing it (forget)."""
+"""The commands about deletions: the worst one (attack), what one does to letters (recheck), and doing it (forget)."""
 
 from __future__ import annotations
 

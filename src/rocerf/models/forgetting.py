@@ -141,7 +141,10 @@ class _Rows:
         return {"ids": self.train.ids, "favourable": self.train.favourable, "sample_weight": self.train.weights}
 
     def clean(self, schema: FeatureSchema) -> pd.DataFrame:
-        """The rows in a table of their own: no index, notes or categories of pandas that other rows have left."""
+        """The rows in a table of their own: no index, notes or categories of pandas that other rows have left.
+
+        Categories are those of the schema, all of them: which ones the table came with tells who was in it.
+        """
         import pandas as pd
 
         frame = self.frame.reset_index(drop=True)
@@ -150,8 +153,9 @@ class _Rows:
             column = frame[feature.name]
             if not isinstance(column.dtype, pd.CategoricalDtype):
                 continue
-            known = feature.categories if feature.kind is Kind.CATEGORICAL else tuple(column.dropna().unique())
-            frame[feature.name] = column.cat.remove_categories([c for c in column.cat.categories if c not in known])
+            known = [c for c in feature.categories if c is not None]
+            own = column.cat.set_categories(known) if known else column.cat.remove_unused_categories()
+            frame[feature.name] = own
         return frame
 
     def lost(self, schema: FeatureSchema) -> list[str]:
