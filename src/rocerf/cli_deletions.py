@@ -160,12 +160,13 @@ def forget(
     if save_pipeline is not None:
         _write_pipeline(new.model, save_pipeline)
     rows, told = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
+    gone = len(old.model.train) - rows
     if as_json:
-        print_json({"forgotten": len(old.model.train) - rows, "training_rows": rows, "not_reached": told})
+        print_json({"forgotten": gone, "training_rows": rows, "not_reached": told})
         return
     screen = console()
     screen.print(
-        f"Forgotten: {len(old.model.train) - rows} rows; {rows} are left. Made anew from these: the model with its "
+        f"Forgotten: {gone} {'row' if gone == 1 else 'rows'}; {rows} are left. Made anew from these: the model with its "
         "scaling and preprocessing, what was guessed of the schema (ranges, categories), the units of costs, a "
         "calibrated margin, and what the promise had found or proven.",
         soft_wrap=True,

@@ -381,6 +381,18 @@ def test_after_what_if_a_row_can_still_be_forgotten() -> None:
         assert row.within(model) == []
 
 
+def test_tables_keep_no_notes_and_no_index_of_other_rows() -> None:
+    """pandas keeps the values of an index that no row has any more, and whatever was written on a table."""
+    rows, labels = table(A)
+    rows = rows.set_axis(pd.CategoricalIndex(rows.index), axis=0)
+    rows.attrs["largest"] = A
+    model = rocerf.from_pipeline(pipeline().fit(rows, labels), rows, labels, ids=rows.index.tolist())
+    row = looked_for(A, model)
+    assert row.within(model.parts.recipe.frame.index)
+    assert row.within(model.parts.recipe.frame.attrs)
+    assert row.within(model.forget([A])) == []
+
+
 def test_declared_categories_stay_as_far_as_the_pipeline_takes_them() -> None:
     stays = forgotten(declared_pipeline, A)
     assert "zeppelin" in stays.schema["purpose"].categories

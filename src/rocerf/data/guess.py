@@ -149,7 +149,7 @@ def named_categories(schema: FeatureSchema) -> set[str]:
             named |= {
                 column
                 for column, category in zip(other.columns, other.categories, strict=False)
-                if str(category) == str(condition.value) or category == condition.value
+                if condition.value in (category, "missing" if category is None else str(category))
             }
     return named
 
