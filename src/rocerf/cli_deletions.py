@@ -166,8 +166,8 @@ def forget(
         return
     screen = console()
     screen.print(
-        f"Forgotten: {gone} {'row' if gone == 1 else 'rows'}; {rows} are left. Made anew from these: the model with its "
-        "scaling and preprocessing, what was guessed of the schema (ranges, categories), the units of costs, a "
+        f"Forgotten: {gone} {'row' if gone == 1 else 'rows'}; {rows} are left. Made anew from these: the model with "
+        "its scaling and preprocessing, what was guessed of the schema (ranges, categories), the units of costs, a "
         "calibrated margin, and what the promise had found or proven.",
         soft_wrap=True,
         highlight=False,
