@@ -467,6 +467,42 @@ def test_what_cannot_be_made_anew_is_refused_with_the_way_out() -> None:
         explainer.forget([A])
 
 
+def test_a_pipeline_that_cannot_be_cloned_is_taken_over_and_refused_only_when_it_must_be_fitted_again() -> None:
+    class Stubborn(StandardScaler):  # type: ignore[misc]
+        def __sklearn_clone__(self) -> Any:
+            raise RuntimeError("these are mine")
+
+    train = numbers(A)
+    fitted = make_pipeline(Stubborn(), LogisticRegression(max_iter=5000)).fit(train.frame(), train.y.astype(int))
+    model = rocerf.from_pipeline(fitted, train.frame(), train.y.astype(int))
+    with pytest.raises(UnsupportedModelError, match=r"cannot clone.*rocerf.from_pipeline"):
+        model.forget([A])
+
+
+def test_german_with_all_its_rows_and_columns(tmp_path: Path) -> None:
+    """800 rows, 20 columns, numbers of every kind in the row: what is left is as if it had never been."""
+    data = load_raw("german")
+    odd = data.train.iloc[[3]].assign(amount=987654, age=151, purpose="zeppelin", job="augur").set_axis([987654321])
+    rows = pd.concat([data.train.iloc[:400], odd, data.train.iloc[400:]])
+    labels = np.insert(data.y_train, 400, 0)
+
+    def explainer(rows: pd.DataFrame, labels: np.ndarray) -> Rocerf:
+        texts = [name for name in rows if not pd.api.types.is_numeric_dtype(rows[name])]
+        encoded = make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), texts), remainder=StandardScaler(), verbose_feature_names_out=False
+        )
+        fitted = make_pipeline(encoded, LogisticRegression(max_iter=5000)).fit(rows, labels)
+        return Rocerf(rocerf.from_pipeline(fitted, rows, labels), 4, cost="percentile")
+
+    before = explainer(rows, labels)
+    after, never = before.forget([987654321]), explainer(data.train, data.y_train)
+    row = Planted(["zeppelin", "augur"], [987654321.0, 987654.0])
+    assert row.within(before)
+    assert row.within(after) == []
+    assert saved_bytes(after, tmp_path / "after") == saved_bytes(never, tmp_path / "never")
+    assert row.in_files(tmp_path / "after") == []
+
+
 def test_promises_keep_their_own_options() -> None:
     drawn = module(A)
     later = Rocerf(drawn.model, 2, promise=LocalLinear(drawn.model, 2, sampling="authors")).forget([A])

@@ -45,10 +45,13 @@ def own_copy(fitted: Any) -> Any:
 
 
 def unfitted_copy(fitted: Any) -> Any:
-    """An unfitted clone, to be fitted on other rows later."""
+    """An unfitted clone, to be fitted on other rows later; None of what cannot be cloned: it need not be until then."""
     from sklearn.base import clone
 
-    return clone(fitted)
+    try:
+        return clone(fitted)
+    except Exception:  # parts of it may be the user's own code
+        return None
 
 
 def names_of(estimator: Any) -> Sequence[str] | None:

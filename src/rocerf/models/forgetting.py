@@ -86,8 +86,9 @@ def _logistic_pipeline(
     if unfitted is None or parts.recipe is None:
         raise UnsupportedModelError(
             "Expected the pipeline itself to fit it on the rows left, got a model read from a file, in which pipelines "
-            "are not kept; read it with LogisticModel.load(path, pipeline=...), giving the fitted pipeline it was made "
-            "from (on the command line: --pipeline)."
+            "are not kept, or a pipeline that scikit-learn cannot clone; read the model with "
+            "LogisticModel.load(path, pipeline=...), giving the fitted pipeline it was made from (on the command line: "
+            "--pipeline), or fit a pipeline on the rows left and take it over with rocerf.from_pipeline."
         )
     rows = _Rows(parts.recipe.frame.iloc[kept], parts.recipe.labels[kept], left, parts.recipe.steps.given)
 
