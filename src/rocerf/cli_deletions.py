@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rocerf.cli_letters import load_explainer
-from rocerf.cli_models import ModelFiles, model_of, read_schema
+from rocerf.cli_models import ModelFiles, load_explainer, model_of, read_schema
 from rocerf.cli_options import (
     Deletions,
     EffortName,

@@ -6,16 +6,14 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from rocerf.cli_models import load_explainer
 from rocerf.cli_options import Columns, LetterFormat, PipelineFile
 from rocerf.errors import OptionError
 from rocerf.terminal import console
-
-if TYPE_CHECKING:
-    from rocerf.recourse.explainer import Rocerf
 
 DAY = ["%Y-%m-%d"]
 
@@ -73,18 +71,6 @@ def letter(
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(letter)
-
-
-def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
-    """A saved explainer, with the pipeline that its model was made from, if that is given."""
-    from rocerf.models.logistic import LogisticModel
-    from rocerf.models.skops_file import load_skops_pipeline
-    from rocerf.recourse.explainer import Rocerf
-
-    if pipeline is None:
-        return Rocerf.load(folder)
-    fitted = load_skops_pipeline(pipeline)
-    return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
 
 
 def _by_person(given: dict[Any, Any], names: Sequence[Any], *, chosen: bool) -> dict[Any, Any]:
