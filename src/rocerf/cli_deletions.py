@@ -1,15 +1,15 @@
-"""The commands about deletions: the worst one (attack), and what a real one does to letters already sent (recheck)."""
+"""The commands about deletions: the worst one (attack), what one does to letters (recheck), and doing it (forget)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rocerf.cli_models import ModelFiles, model_of, read_schema
+from rocerf.cli_models import ModelFiles, load_explainer, model_of, read_schema
 from rocerf.cli_options import (
     Deletions,
     EffortName,
@@ -33,6 +33,9 @@ from rocerf.cli_outputs import Target, Written, check_targets, write_each
 from rocerf.errors import OptionError
 from rocerf.terminal import print_document, print_json, say
 from rocerf.terminal import progress as progress_bar
+
+if TYPE_CHECKING:
+    from rocerf.recourse.explainer import Rocerf
 
 
 def attack(
@@ -128,10 +131,78 @@ def recheck(
     _tell(written)
 
 
+def forget(
+    explainer: Annotated[Path, typer.Option(help="Folder written by explain --save-explainer.")],
+    deleted: Annotated[Path, typer.Option(help="Ids of the rows to forget, one a line.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the new explainer; default: replaces the old.")] = None,
+    pipeline: PipelineFile = None,
+    save_pipeline: Annotated[Path | None, typer.Option(help="Write the pipeline fitted anew here, .skops.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out a deletion request: model and explainer made anew, in which nothing of these rows is left."""
+    from rocerf.files import read_ids
+
+    if (pipeline is None) != (save_pipeline is None):
+        raise OptionError(
+            "Expected --pipeline and --save-pipeline together, since a pipeline that was fitted on the rows to forget "
+            "must not stay in use, got one of them; add the other (it may name the same file)."
+        )
+    old = load_explainer(explainer, pipeline)
+    ids = read_ids(deleted, old.model.train)
+    new = old.forget(ids)
+    target = out or explainer
+    new.save(target)
+    if save_pipeline is not None:
+        _write_pipeline(new.model, save_pipeline)
+    rows, told = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
+    gone = len(old.model.train) - rows
+    if as_json:
+        print_json({"forgotten": gone, "training_rows": rows, "not_reached": told})
+        return
+    say(
+        f"Forgotten: {gone} {'row' if gone == 1 else 'rows'}; {rows} are left. Made anew from these: the model with "
+        "its scaling and preprocessing, what was guessed of the schema (ranges, categories), the units of costs, a "
+        "calibrated margin, and what the promise had found or proven."
+    )
+    say("Not reached from here, and yours to see to:")
+    for sentence in told:
+        say(f"  {sentence}")
+    for path in [target, *([] if save_pipeline is None else [save_pipeline])]:
+        say(f"Written: {path}")
+
+
+def _write_pipeline(model: Any, path: Path) -> None:
+    """The fitted pipeline, whole or not at all: the file may be the one that it replaces."""
+    from skops.io import dump
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f"{path.name}.half")
+    dump(model.parts.deployed.pipeline, half)
+    half.replace(path)
+
+
+def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
+    """What may still hold something of the rows, in sentences."""
+    told = [] if kept is None else [f"the old explainer in {kept}: delete it"]
+    if getattr(old.model, "deployed_theta", None) is not None and getattr(new.model, "deployed_theta", None) is None:
+        told.append(
+            "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
+            "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left"
+        )
+    return [
+        *told,
+        "copies and backups of the folder, the training table, the file of ids, and model files of your own",
+        "answers written with --training-rows, which name rows, and schema files written from the rows",
+        "letters already sent: rocerf recheck says which still hold",
+        "the schema's declared parts: a category or bound that you wrote down stays",
+    ]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(attack)
     app.command()(recheck)
+    app.command()(forget)
 
 
 def _check_out(out: Path | None, sources: Iterable[Path | None]) -> None:

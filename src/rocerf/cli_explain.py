@@ -217,13 +217,16 @@ def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
 
 def _plain_schema(train: Any) -> FeatureSchema:
     """Numbers move freely; columns of 0 and 1 are questions, and nobody is told to be 1.13 of something."""
+    from dataclasses import replace
+
+    from rocerf.data.guess import Guess
     from rocerf.data.schema import FeatureSchema, Kind
 
     made = FeatureSchema.free(train.columns)
     for name, column in zip(train.columns, train.X.T, strict=True):
         if ((column == 0) | (column == 1)).all():
             made = made.edit(name, kind=Kind.BINARY)
-    return made
+    return replace(made, guessed=Guess.of(made, fields=("kind",)))
 
 
 def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema:

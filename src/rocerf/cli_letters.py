@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from rocerf.cli_models import load_explainer
 from rocerf.cli_options import Columns, LetterFormat, PipelineFile
 from rocerf.cli_outputs import Target, check_targets, touches
 from rocerf.errors import OptionError
 from rocerf.terminal import print_document, print_text, say
-
-if TYPE_CHECKING:
-    from rocerf.recourse.explainer import Rocerf
 
 DAY = ["%Y-%m-%d"]
 
@@ -58,7 +56,7 @@ def letter(
             f"Expected --out with a folder for {len(batches[0])} letters, or one --person, got neither; add one."
         )
     given = None if reasons is None else read_mapping(reasons, "reasons for refusals")
-    letters = _load_explainer(explainer, pipeline).letters(
+    letters = load_explainer(explainer, pipeline).letters(
         batches,
         valid_until=None if valid_until is None else valid_until.date(),
         issued=None if issued is None else issued.date(),
@@ -78,17 +76,6 @@ def letter(
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(letter)
-
-
-def _load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
-    from rocerf.models.logistic import LogisticModel
-    from rocerf.models.skops_file import load_skops_pipeline
-    from rocerf.recourse.explainer import Rocerf
-
-    if pipeline is None:
-        return Rocerf.load(folder)
-    fitted = load_skops_pipeline(pipeline)
-    return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
 
 
 def _by_person(given: dict[Any, Any], names: Sequence[Any], *, chosen: bool) -> dict[Any, Any]:

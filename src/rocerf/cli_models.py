@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
     from rocerf.files import LabelledRows
     from rocerf.models.logistic import LogisticModel
+    from rocerf.recourse.explainer import Rocerf
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,18 @@ def read_schema(path: Path) -> FeatureSchema:
     if not path.is_file():
         raise FileFormatError(f"Expected a schema file at {path}, found none; write one with rocerf schema --out.")
     return FeatureSchema.from_yaml(path)
+
+
+def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
+    """A saved explainer, with the pipeline that its model was made from, if that is given."""
+    from rocerf.models.logistic import LogisticModel
+    from rocerf.models.skops_file import load_skops_pipeline
+    from rocerf.recourse.explainer import Rocerf
+
+    if pipeline is None:
+        return Rocerf.load(folder)
+    fitted = load_skops_pipeline(pipeline)
+    return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
 
 
 def _pipeline_model(path: Path, rows: LabelledRows, rules: FeatureSchema | None, preprocessing: str) -> LogisticModel:

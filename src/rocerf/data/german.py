@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rocerf.data.guess import Guess
 from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind
 from rocerf.data.tables import bounded_schema, embedded_bytes, labelled_rows, split_rows
 from rocerf.data.training_set import TrainingSet
@@ -301,4 +302,4 @@ def raw_schema(train: pd.DataFrame) -> FeatureSchema:
         else:
             low, high = float(train[name].min()), float(train[name].max())
             features.append(replace(numbers[name], lower=low, upper=high))
-    return FeatureSchema(tuple(features))
+    return FeatureSchema(tuple(features), guessed=Guess.of(features, fields=("lower", "upper"), rounded=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,4 +100,4 @@ def _adult_schema(train: pd.DataFrame) -> FeatureSchema:
         for feature in schema
     ]
     levels = " + ".join(f"{place} * `education={level}`" for place, level in enumerate(_SCHOOLING, 1) if level in found)
-    return FeatureSchema(tuple(features)).relate(f"`education-num` == {levels}")
+    return replace(schema, features=tuple(features)).relate(f"`education-num` == {levels}")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked_changes, refuse_unknown_fields
+from rocerf.data.guess import Guess
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
 
@@ -61,6 +62,9 @@ class FeatureSchema:
         among the columns stands for the reference category.
     open_groups : sequence of str
         Groups in which every column may be 0, because their reference category was left out.
+    guessed : Guess, optional
+        What :meth:`from_frame` read off the rows. Where a feature still says the same, it is guessed again when rows
+        are forgotten; what was edited since, or written without a guess, is declared and stays.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class FeatureSchema:
     relations: tuple[Relation, ...] = ()
     group_changes: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     open_groups: tuple[str, ...] = ()
+    guessed: Guess | None = field(default=None, compare=False, repr=False)
 
     if TYPE_CHECKING:
         # The constructor takes more than the fields hold afterwards: lists for the tuples, relations in words.
@@ -83,6 +88,7 @@ class FeatureSchema:
             relations: Iterable[Relation | str] = (),
             group_changes: Mapping[str, Mapping[Any, Any]] = ...,
             open_groups: Iterable[str] = (),
+            guessed: Guess | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -179,7 +185,8 @@ class FeatureSchema:
         )
         immutable, integer = _listed(immutable, "immutable"), _listed(integer, "integer")
         increase_only, decrease_only = _listed(increase_only, "increase_only"), _listed(decrease_only, "decrease_only")
-        schema = cls(tuple(guessed_features(frame, quantiles)))
+        seen = tuple(guessed_features(frame, quantiles))
+        schema = cls(seen, guessed=Guess.of(seen, quantiles=(float(quantiles[0]), float(quantiles[1]))))
         directed = [*immutable, *increase_only, *decrease_only]
         if len(set(directed)) != len(directed):
             repeated = next(name for name in directed if directed.count(name) > 1)
@@ -205,7 +212,9 @@ class FeatureSchema:
             for name in _listed(names, f"the columns of the group {group!r}"):
                 schema = schema.edit(name, kind=Kind.BINARY, group=group)
         columns = {f.name: np.asarray(frame)[:, place] for place, f in enumerate(schema)} if groups else {}
-        return replace(schema, relations=tuple(_relations(relations)), open_groups=tuple(_open_groups(columns, groups)))
+        found = tuple(_open_groups(columns, groups))
+        guess = None if schema.guessed is None else replace(schema.guessed, open_groups=found)
+        return replace(schema, relations=tuple(_relations(relations)), open_groups=found, guessed=guess)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -296,7 +305,8 @@ class FeatureSchema:
         if before.kind is not Kind.CATEGORICAL and changes.get("kind") == Kind.CATEGORICAL:
             changes = NUMBERS_ALONE | changes
         edited = replace(before, **changes)
-        return replace(self, features=tuple(edited if f.name == name else f for f in self.features))
+        guess = None if self.guessed is None else self.guessed.without(name, changes)
+        return replace(self, features=tuple(edited if f.name == name else f for f in self.features), guessed=guess)
 
     def relate(self, *relations: Relation | str) -> FeatureSchema:
         """The schema with further relations between its columns.

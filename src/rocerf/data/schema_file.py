@@ -12,6 +12,7 @@ import numpy as np
 
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.feature import Feature, Kind, refuse_unknown_fields
+from rocerf.data.guess import Guess
 from rocerf.data.rules import Relation
 from rocerf.errors import FileFormatError, RocerfError, SchemaError
 from rocerf.visible import visible
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 FILE_FORMAT = "rocerf-schema/1"
 
-_PARTS = ("format", "features", "relations", "group_changes", "open_groups")
+_PARTS = ("format", "features", "relations", "group_changes", "open_groups", "guessed")
 
 
 def to_dict(schema: FeatureSchema) -> dict[str, Any]:
@@ -36,6 +37,8 @@ def to_dict(schema: FeatureSchema) -> dict[str, Any]:
         document["group_changes"] = {g: {before: list(after) for before, after in c.items()} for g, c in changes}
     if schema.open_groups:
         document["open_groups"] = list(schema.open_groups)
+    if schema.guessed is not None:
+        document["guessed"] = schema.guessed.to_dict()
     return document
 
 
@@ -87,8 +90,9 @@ def _read(document: Any) -> FeatureSchema:
         else r
         for r in document.get("relations", ())
     ]
-    groups = document.get("group_changes", {})
-    return FeatureSchema(tuple(features), tuple(relations), groups, tuple(document.get("open_groups", ())))
+    groups, guess = document.get("group_changes", {}), document.get("guessed")
+    guessed = None if guess is None else Guess.from_dict(guess)
+    return FeatureSchema(tuple(features), tuple(relations), groups, tuple(document.get("open_groups", ())), guessed)
 
 
 def _read_feature(row: Any) -> Feature:

@@ -52,10 +52,21 @@ def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Fea
     ):
         raise SchemaError(f"Expected quantiles as two shares such as (0.01, 0.99), got {quantiles!r}; correct them.")
     for place, name in enumerate(frame.columns):
-        yield _guessed(str(name), frame.iloc[:, place], quantiles)
+        yield guessed_feature(str(name), frame.iloc[:, place], quantiles)
 
 
-def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) -> Feature:
+def guessed_feature(
+    name: str,
+    column: pd.Series[Any],
+    quantiles: tuple[float, float],
+    *,
+    whole: bool = False,
+    rounded: bool = True,
+) -> Feature:
+    """What this column says about itself; ``whole`` numbers it is known to hold, whatever its type.
+
+    Bounds are ``rounded`` outwards.
+    """
     import pandas as pd
 
     refuse_no_numbers(name, column)
@@ -79,8 +90,10 @@ def _guessed(name: str, column: pd.Series[Any], quantiles: tuple[float, float]) 
         raise DataError(f"Expected finite numbers in {name!r}, got none or infinite ones; fill or drop them first.")
     if np.isin(numbers, (0.0, 1.0)).all():
         return Feature(name, Kind.BINARY)
-    whole = bool(pd.api.types.is_integer_dtype(dtype)) or _counts_with_gaps(column, numbers)
-    low, high = _round_bounds(*np.quantile(numbers, quantiles).tolist(), whole=whole)
+    whole = whole or bool(pd.api.types.is_integer_dtype(dtype)) or _counts_with_gaps(column, numbers)
+    low, high = np.quantile(numbers, quantiles).tolist()
+    if rounded:
+        low, high = _round_bounds(low, high, whole=whole)
     return Feature(name, Kind.INTEGER if whole else Kind.CONTINUOUS, lower=float(low), upper=float(high))
 
 

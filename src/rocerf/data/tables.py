@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.guess import Guess
 from rocerf.data.schema import Feature, FeatureSchema, Kind
 from rocerf.data.training_set import TrainingSet
 
@@ -62,14 +63,13 @@ def bounded_schema(features: Iterable[Feature], train: TrainingSet) -> FeatureSc
     [(3.0, 5.0), (0.0, 1.0)]
     """
     lowest, highest = train.X.min(axis=0), train.X.max(axis=0)
-    schema = FeatureSchema(
-        tuple(
-            # An indicator that no training row has is still a yes/no question.
-            replace(feature, lower=0.0, upper=1.0)
-            if feature.kind is Kind.BINARY
-            else replace(feature, lower=float(lowest[j]), upper=float(highest[j]))
-            for j, feature in enumerate(features)
-        )
+    bounded = tuple(
+        # An indicator that no training row has is still a yes/no question.
+        replace(feature, lower=0.0, upper=1.0)
+        if feature.kind is Kind.BINARY
+        else replace(feature, lower=float(lowest[j]), upper=float(highest[j]))
+        for j, feature in enumerate(features)
     )
+    schema = FeatureSchema(bounded, guessed=Guess.of(bounded, fields=("lower", "upper"), rounded=False))
     schema.check_columns(train.columns)
     return schema

@@ -199,6 +199,18 @@ class TrainingSet:
             )
         )
 
+    def forget(self, ids: Iterable[Any]) -> TrainingSet:
+        """The rows left as if these had never been there; as :meth:`without`, and texts as ids take no more room
+        than the longest of those left.
+
+        >>> TrainingSet([[1.0], [2.0]], [0, 1], ids=np.array(["a", "somebody"])).forget(["somebody"]).ids.dtype.str
+        '<U1'
+        """
+        left = self.without(ids)._parts
+        if left.ids.dtype.kind in "US":
+            left = replace(left, ids=_frozen(np.array(left.ids.tolist())))
+        return TrainingSet._of(left)
+
     def with_weights(self, sample_weight: ArrayLike) -> TrainingSet:
         """The same rows with these weights in the training loss."""
         p = self._parts

@@ -7,10 +7,13 @@ preprocessing of a pipeline is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rocerf.data.training_set import TrainingSet
 
 Array = NDArray[np.float64]
 
@@ -59,6 +62,17 @@ class Design:
     def identity(cls, d: int, *, intercept: bool) -> Design:
         """No scaling: the design row is the row as it is."""
         return cls(np.zeros(d), np.ones(d), intercept)
+
+    def made_anew(self, train: TrainingSet) -> Design:
+        """The scaling that these rows call for, with nothing of the present one; none where there is none."""
+        if not self.centre.any() and (self.scale == 1.0).all():
+            return Design.identity(len(self.scale), intercept=self.intercept)
+        return Design.standardising(train, intercept=self.intercept)
+
+    @classmethod
+    def standardising(cls, train: TrainingSet, *, intercept: bool) -> Design:
+        """Columns of these rows in units of their own spread, about their own mean."""
+        return cls(train.X.mean(axis=0), np.array(train.spread), intercept)
 
     @property
     def width(self) -> int:

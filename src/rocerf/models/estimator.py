@@ -244,10 +244,25 @@ class EstimatorModel:
         return scores
 
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
-        """The estimator fitted again after deleting these rows, with its own random state."""
+        """The estimator fitted again after deleting these rows, with its own random state.
+
+        This answers "what if": of a pipeline the schema stays, with categories and ranges that only deleted rows had,
+        and so do the numbers that stand for missing ones. To be rid of rows: :meth:`forget`.
+        """
         left = self.train.without(ids)
         fitted = fitted_on(settled(self._estimator, self.seed), left, names_of(self._estimator))
         return EstimatorModel(left, fitted, threshold=self.threshold, seed=self.seed)
+
+    def forget(self, ids: Iterable[Any]) -> EstimatorModel:
+        """A new model in which nothing of these rows is left, as if they had never been there.
+
+        A clone of the estimator is fitted on the rows left, with its own random state (``seed`` where it leaves that
+        open). Of a pipeline, what was guessed of its schema is guessed again, too, and what was declared stays. This
+        object and what was saved of it keep the rows: drop them.
+        """
+        from rocerf.models.forgetting import forgotten
+
+        return forgotten(self, ids)
 
     def refitted(
         self,

@@ -44,6 +44,16 @@ def own_copy(fitted: Any) -> Any:
         ) from error
 
 
+def unfitted_copy(fitted: Any) -> Any:
+    """An unfitted clone, to be fitted on other rows later; None of what cannot be cloned: it need not be until then."""
+    from sklearn.base import clone
+
+    try:
+        return clone(fitted)
+    except Exception:  # parts of it may be the user's own code
+        return None
+
+
 def names_of(estimator: Any) -> Sequence[str] | None:
     """The columns the estimator knows by name, if it was fitted on a DataFrame."""
     names = getattr(estimator, "feature_names_in_", None)

@@ -90,7 +90,7 @@ class LogisticModel:
             raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
         penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
         if scale:
-            design = Design(train.X.mean(axis=0), np.array(train.spread), fit_intercept)
+            design = Design.standardising(train, intercept=fit_intercept)
         else:
             design = Design.identity(train.X.shape[1], intercept=fit_intercept)
         return cls(LogisticFit.minimised(train, design, penalty, class_weight, checked_threshold(threshold)))
@@ -121,6 +121,7 @@ class LogisticModel:
         >>> model.polish.shift < 0.1
         True
         """
+        from rocerf.models.estimator_fitting import unfitted_copy
         from rocerf.models.sklearn_reader import read_logistic_regression
 
         refuse_bare_rows(train)
@@ -128,7 +129,8 @@ class LogisticModel:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        return cls(LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold)))
+        fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold))
+        return cls(replace(fit, unfitted=unfitted_copy(fitted)))
 
     @property
     def train(self) -> TrainingSet:
@@ -321,9 +323,24 @@ class LogisticModel:
         """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.
 
         Scaling, penalty convention, class weights and threshold stay as they are; so does the preprocessing of a
-        pipeline, unless its rule is "refitted".
+        pipeline, unless its rule is "refitted". This answers "what if": the scaling it keeps gives a deleted row away
+        (``centre * (n + 1) - X.sum(0)``), categories and ranges do in part. To be rid of rows: :meth:`forget`.
         """
         return LogisticModel(self._fit.without(ids))
+
+    def forget(self, ids: Iterable[Any]) -> LogisticModel:
+        """A new model in which nothing of these rows is left, as if they had never been there.
+
+        Our own fit is made anew with the same options: scaling from the rows left, parameters from 0. A model taken
+        over from scikit-learn is fitted again by its own estimator, from scratch, and taken over again; a pipeline
+        with all its preprocessing, whatever its rule for deletions is, and what was guessed of its schema is guessed
+        again (what was declared stays, see :class:`rocerf.FeatureSchema`). Files keep no estimators: read from one, a
+        bare LogisticRegression becomes our exact optimum on the rows left, without deployed coefficients; of a
+        pipeline, give it to :meth:`load`. This object and what was saved of it keep the rows: drop them.
+        """
+        from rocerf.models.forgetting import forgotten
+
+        return forgotten(self, ids)
 
     @cached_property
     def class_counts(self) -> dict[Any, int]:

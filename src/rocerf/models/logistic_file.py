@@ -19,6 +19,7 @@ from rocerf.data.frames import Frames
 from rocerf.data.training_set_file import pack, plain_label, unpack
 from rocerf.errors import OptionError
 from rocerf.models.design import AffineDesign, AnyDesign, Design
+from rocerf.models.estimator_fitting import unfitted_copy
 from rocerf.models.logistic_fit import LogisticFit, Polish
 from rocerf.models.logistic_objective import Penalty
 from rocerf.models.npz_file import arrays_and_about, reading
@@ -91,7 +92,8 @@ def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFi
         return fit
     if fit.parts is None:
         raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
-    return replace(fit, parts=_with_pipeline(fit, fit.parts, pipeline, arrays.get("missing")))
+    parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
+    return replace(fit, parts=parts, unfitted=unfitted_copy(pipeline))
 
 
 def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelineParts | None:

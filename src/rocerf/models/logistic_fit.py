@@ -39,7 +39,7 @@ class LogisticFit:
     """All that a logistic model consists of.
 
     ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere; ``parts`` is
-    what a model has that came from a pipeline.
+    what a model has that came from a pipeline; ``unfitted`` is a clone of what the user fitted, to be fitted anew.
     """
 
     train: TrainingSet
@@ -50,6 +50,7 @@ class LogisticFit:
     deployed_theta: Array | None = None
     polish: Polish | None = None
     parts: PipelineParts | None = None
+    unfitted: Any = None
 
     @classmethod
     def minimised(
@@ -121,7 +122,7 @@ class LogisticFit:
     def _again(self, train: TrainingSet, design: AnyDesign, start: Array) -> LogisticFit:
         """The same objective on other rows, or over another design."""
         old = self.objective
-        return LogisticFit.minimised(
+        made = LogisticFit.minimised(
             train,
             design,
             old.penalty,
@@ -130,3 +131,4 @@ class LogisticFit:
             intercept_penalty=old.intercept_penalty,
             start=start,
         )
+        return replace(made, unfitted=self.unfitted)

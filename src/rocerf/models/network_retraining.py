@@ -134,6 +134,20 @@ class UsersTraining:
         refuse_diverged(stack, "the refit function given")
         return stack
 
+    def trained_anew(self, train: TrainingSet, seed: int) -> Tensor:
+        """The module that the function returns for these rows, from a fresh start; nothing of the present one."""
+        if self.refit is None:
+            raise UnsupportedModelError(
+                "Expected a way to train this network again on the rows left, got none; train it there yourself and "
+                "take it over with NeuralModel.from_torch(module, train), or pass refit=function (to "
+                "NeuralModel.from_torch or NeuralModel.load), which does it."
+            )
+        refuse_one_class(train, [np.arange(len(train))])
+        trained = self.refit(train, seed % 2**32, None)
+        state = self._same_shape(trained)
+        refuse_diverged([values[None] for values in state], "the refit function given")
+        return trained
+
     def _to_go_on_from(self, start: Tensor) -> Tensor:
         """A copy as the user's own code knows the module: in its precision, ready to be trained."""
         again = copy.deepcopy(start).to(dtype=self.precision).train()

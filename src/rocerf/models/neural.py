@@ -149,7 +149,7 @@ class NeuralModel:
         d = train.X.shape[1]
         units = None if width is None else positive_whole(width, "width")
         layers = positive_whole(hidden_layers, "hidden_layers")
-        design = Design(train.X.mean(axis=0), np.array(train.spread), False) if scale else _unscaled(d)
+        design = Design.standardising(train, intercept=False) if scale else _unscaled(d)
         retrainer = OwnTraining(Architecture.of(d, width=units, hidden_layers=layers), training)
         model = cls._trained(
             train,
@@ -377,7 +377,8 @@ class NeuralModel:
         """The network trained again after deleting these rows; scaling, threshold and settings stay.
 
         "fresh" starts from a new initialisation, by default one that depends on this model's seed and on the rows;
-        "warm" goes on from the present parameters.
+        "warm" goes on from the present parameters. This answers "what if": the scaling that stays gives a deleted row
+        away (``centre * (n + 1) - X.sum(0)``). To be rid of rows: :meth:`forget`.
         """
         gone = self.train.positions(ids)
         chosen = _derived_seed(self.seed, len(gone), *gone.tolist()) if seed is None else checked_seed(seed)
@@ -393,6 +394,29 @@ class NeuralModel:
             damping=self._damping,
             device=self.device,
         )
+
+    def forget(self, ids: Iterable[Any]) -> NeuralModel:
+        """A new network in which nothing of these rows is left, as if they had never been there.
+
+        It is trained afresh with the same settings and seed, behind a scaling made anew from the rows left. A module
+        from torch is trained by its ``refit`` function, from a fresh start, and taken over again; without one that
+        cannot be done here. This object and what was saved of it keep the rows: drop them.
+        """
+        from rocerf.models.forgetting import forgotten
+
+        return forgotten(self, ids)
+
+    def trained_anew(self, train: TrainingSet) -> NeuralModel:
+        """The same kind of network trained afresh on these rows; nothing of the present one goes into it."""
+        same: dict[str, Any] = {"seed": self.seed, "threshold": self.threshold, "damping": self._damping}
+        if isinstance(self._retrainer, OwnTraining):
+            design = self._design.made_anew(train)
+            model = NeuralModel._trained(train, design, self._retrainer, device=self.device, progress=None, **same)
+            model._refuse_constant()
+            return model
+        assert isinstance(self._retrainer, UsersTraining)
+        module = self._retrainer.trained_anew(train, self.seed)
+        return NeuralModel.from_torch(module, train, refit=self._retrainer.refit, device=self.device, **same)
 
     @property
     def retrainer(self) -> Retrainer:

@@ -21,7 +21,12 @@ from rocerf.errors import (
     UnsupportedModelError,
 )
 from rocerf.models.design import AffineDesign
-from rocerf.models.estimator_fitting import own_copy, refuse_unfitted, refuse_what_is_no_classifier
+from rocerf.models.estimator_fitting import (
+    own_copy,
+    refuse_unfitted,
+    refuse_what_is_no_classifier,
+    unfitted_copy,
+)
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
@@ -232,7 +237,8 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
     design = AffineDesign(found.matrix, found.shift, read.intercept)
-    return LogisticModel(replace(LogisticFit.taken_over(last, read, train, design, threshold), parts=parts))
+    fit = LogisticFit.taken_over(last, read, train, design, threshold)
+    return LogisticModel(replace(fit, parts=parts, unfitted=unfitted_copy(pipeline)))
 
 
 def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
@@ -264,6 +270,13 @@ def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
     rows.refuse_incomplete(X)
     fitted = SchemaSpaceClassifier.of(pipeline, frames, Preprocessing.of(pipeline, rows.frame))
     return EstimatorModel._taken_over(fitted, rows.training_set(X), threshold=threshold, seed=0)
+
+
+def estimator_from_pipeline(
+    pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema, threshold: float, **options: Any
+) -> EstimatorModel:
+    """What ``otherwise="estimator"`` leads to, of any fitted pipeline; further options as in :func:`from_pipeline`."""
+    return _estimator(own_copy(pipeline), _Rows(frame, y, Frames.of(schema, frame), options), threshold)
 
 
 def connected(

@@ -77,13 +77,20 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def _decoded(self, X: Any) -> pd.DataFrame | NDArray[Any]:
+        return self.as_shown(self.own_rows(X))
+
+    def as_shown(self, frame: pd.DataFrame) -> pd.DataFrame | NDArray[Any]:
+        """Rows of the user's columns as the pipeline takes them: with their names, or bare."""
+        return frame if self.named else frame.to_numpy()
+
+    def own_rows(self, X: Any) -> pd.DataFrame:
+        """Points (m, d) in the user's own columns, in the pipeline's order, gaps included."""
         frames, points = frames_of(self.frames), np.asarray(X, dtype=np.float64)
         gone: list[list[str]] = [[] for _ in points]
         for name, number in frames.fills.items():
             for row in np.flatnonzero(points[:, frames.columns.index(name)] == number):
                 gone[row].append(name)
-        frame = frames.decode(points, people=points, missing=gone)[list(self.columns)]
-        return frame if self.named else frame.to_numpy()
+        return frames.decode(points, people=points, missing=gone)[list(self.columns)]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The pipeline's labels, shape (m,)."""

@@ -422,6 +422,20 @@ class Rocerf:
         """
         return recheck(self.model, recourses, deleted_ids)
 
+    def forget(self, ids: Iterable[Any]) -> Rocerf:
+        """A new explainer in which nothing of these training rows is left, with the same options otherwise.
+
+        The model is made anew (its own ``forget``), and with it whatever was learned from rows: the guessed parts of
+        the schema, the units of the cost, a calibrated delta, pool, certificate and simulated models, which come about
+        again as they are asked for. k stays the same number. Letters already sent: :meth:`recheck` them first.
+
+        This explainer still holds the rows, and so do folders it was saved in, copies and backups of them, and answers
+        written with ``training_rows=True``; drop those. (:meth:`LogisticModel.without` asks "what if" and is not this.)
+        """
+        from rocerf.recourse.forgetting import forgotten_explainer
+
+        return forgotten_explainer(self, ids)
+
     def removal_budget(
         self, points: ArrayLike | pd.DataFrame, *, most: int | None = None, progress: Progress | None = None
     ) -> RemovalBudget:
@@ -447,6 +461,7 @@ class Rocerf:
             "k": self.k,
             "promise": self.promise.wording.name,
             "delta": self.delta,
+            "calibrated": self._delta == "calibrate",
             "cost": self.cost.name,
             "solver": self.solver,
             "max_changes": self.max_changes,
@@ -462,8 +477,10 @@ class Rocerf:
         For a network that came from torch give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
         """
         model, options, schema, state = read_explainer(path, model)
-        k = options.pop("k")
+        k, calibrated = options.pop("k"), options.pop("calibrated", False)
         explainer = cls(model, k, schema=schema, **options)
+        if calibrated:  # what was found is kept; once rows are forgotten it is to be found again
+            explainer.delta, explainer._delta = options["delta"], "calibrate"
         restore(explainer.promise, state)
         return explainer
 
