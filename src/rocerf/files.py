@@ -20,6 +20,7 @@ from rocerf.models.logistic import LogisticModel
 from rocerf.recourse.letter import Letter
 from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses
+from rocerf.storage.whole_file import write_files, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +119,7 @@ def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = F
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name.lower().endswith(".csv"):
-        recourses.to_frame().to_csv(path, index_label="person")
+        write_text(path, recourses.to_frame().to_csv(index_label="person"))
     else:
         recourses.to_json(path, training_rows=training_rows)
 
@@ -195,9 +196,9 @@ def write_records(records: list[dict[str, Any]], path: Path) -> None:
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name.lower().endswith(".csv"):
-        pd.DataFrame(records).to_csv(path, index=False)
+        write_text(path, pd.DataFrame(records).to_csv(index=False))
     else:
-        path.write_text(json.dumps(records, indent=1, default=str), encoding="utf-8")
+        write_text(path, json.dumps(records, indent=1, default=str))
 
 
 def read_mapping(path: Path, what: str) -> dict[Any, Any]:
@@ -219,17 +220,22 @@ def read_mapping(path: Path, what: str) -> dict[Any, Any]:
 
 
 def write_letters(letters: Iterable[Letter], folder: Path, kind: str) -> list[Path]:
-    """Each letter to a file of its own, named after the person; ``kind`` is text, html or json."""
+    """Each letter to a file of its own, named after the person; ``kind`` is text, html or json.
+
+    Each file is the old one or the new one, whole, and none is touched before all are on the disk.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
+    texts: list[str] = []
     for letter in letters:
         name = re.sub(r"[^\w.-]+", "_", str(letter.person)).strip("._") or "person"
         path, copies = folder / f"letter-{name}.{LETTERS[kind]}", 1
         while path in written:  # names that differ only in signs
             copies += 1
             path = folder / f"letter-{name}-{copies}.{LETTERS[kind]}"
-        path.write_text(letter_as(letter, kind), "utf-8")
+        texts.append(letter_as(letter, kind))
         written.append(path)
+    write_files(zip(written, texts, strict=True))
     return written
 
 

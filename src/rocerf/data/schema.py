@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked_changes, refuse_unknown_fields
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
+from rocerf.storage.whole_file import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -467,7 +468,7 @@ class FeatureSchema:
         text = str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, default_flow_style=None))
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text, "utf-8")
+            write_text(path, text)
         return text
 
     @classmethod
