@@ -61,8 +61,8 @@ def drafts_of(target: Path, ending: str) -> list[Path]:
     digest = _digest(target.name)
     found = [
         path
-        for path in _listed(target.parent)
-        if path.name.endswith(ending) and (told := _NAME.fullmatch(path.name)) and told["target"] == digest
+        for path in _listed(target.parent, ending)
+        if (told := _NAME.fullmatch(path.name)) and told["target"] == digest
     ]
     return sorted(found, key=_changed, reverse=True)
 
@@ -80,8 +80,8 @@ def abandoned(draft: Path) -> bool:
 
 def remove_abandoned_files(folder: Path) -> None:
     """Remove the files that killed writers left in a folder."""
-    for path in _listed(folder):
-        if path.name.endswith(PART) and abandoned(path) and path.is_file():
+    for path in _listed(folder, PART):
+        if abandoned(path) and path.is_file():
             path.unlink(missing_ok=True)
 
 
@@ -95,9 +95,9 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _listed(folder: Path) -> list[Path]:
+def _listed(folder: Path, ending: str) -> list[Path]:
     try:
-        return [folder / name for name in os.listdir(folder)]
+        return [folder / name for name in os.listdir(folder) if name.endswith(ending)]
     except OSError:
         return []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,8 +22,10 @@ from rocerf.storage.drafts import done, draft_beside, remove_abandoned_files
 #: Files of one batch that are flushed one by one; beyond, the disk is flushed once for all.
 FLUSHED_SINGLY = 64
 
-#: Folders in which this process has looked for drafts of killed writers: once each, or many files would take long.
-_looked_through: set[Path] = set()
+#: When each process last looked in a folder for drafts of killed writers, and how many seconds it then leaves it be:
+#: looking through a folder for every one of thousands of files would take long.
+_looked_through: dict[tuple[int, Path], float] = {}
+LEFT_ALONE = 10.0
 
 
 def write_text(path: str | PathLike[str], text: str, *, private: bool = False) -> None:
@@ -106,6 +109,7 @@ def _is_stream(path: str | PathLike[str]) -> bool:
 
 
 def _look_through(folder: Path) -> None:
-    if folder not in _looked_through:
-        _looked_through.add(folder)
+    key, now = (os.getpid(), folder), time.monotonic()
+    if now - _looked_through.get(key, -LEFT_ALONE) >= LEFT_ALONE:
+        _looked_through[key] = now
         remove_abandoned_files(folder)
