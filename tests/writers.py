@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from problems import random_training_set, refused_people
 
+from problems import random_training_set, refused_people
 from rocerf import LogisticModel, Recourses, Rocerf
 from rocerf.files import write_letters
 
@@ -166,7 +166,12 @@ def two_at_once(states: States, folder: Path, rounds: int) -> dict[str, Any]:
                 waiting.discard(pid)
                 well.append(os.waitstatus_to_exitcode(code) == 0)
     told = states.wrong("save", folder)
-    return {"wrong": wrong + [told] * (told is not None), "well": well, "reads": reads, "left": len(left_behind(folder))}
+    return {
+        "wrong": wrong + [told] * (told is not None),
+        "well": well,
+        "reads": reads,
+        "left": len(left_behind(folder)),
+    }
 
 
 def killed_between_renames(states: States, folder: Path) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from problems import random_training_set, refused_people
 from rocerf import Feature, FeatureSchema, LogisticModel, Recourse, Recourses, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.errors import FileFormatError
-from rocerf.storage.seals import sealed
 from rocerf.recourse.result import Change
+from rocerf.storage.seals import sealed
 
 first_order = partial(Rocerf, promise="first_order")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import random_training_set, refused_people
 from sklearn.naive_bayes import GaussianNB
 
+from problems import random_training_set, refused_people
 from rocerf import EstimatorModel, LogisticModel, NeuralModel, Recourses, Rocerf, TrainingSet
 from rocerf.errors import FileFormatError
 from rocerf.promises import Simulated
@@ -88,8 +88,7 @@ def refused(saved: Saved, times: int, damage: Callable[[bytes, np.random.Generat
         path.write_bytes(damage(whole, rng))
         try:
             found = reader(path)
-        except FileFormatError as error:
-            assert str(error).startswith("Expected"), error
+        except FileFormatError:
             counts[0] += 1
         else:
             assert found == expected[path], f"{path.name} was read as something else"

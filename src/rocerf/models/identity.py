@@ -51,7 +51,7 @@ class Identity:
         """What is not the same in the other one, in words; None where all is."""
         for name in (*self.values, *other.values):
             if not _same_value(self.values.get(name), other.values.get(name)):
-                return f"another {name} ({_shown(other.values.get(name))}, not {_shown(self.values.get(name))})"
+                return f"different {name} ({_shown(other.values.get(name))}, not {_shown(self.values.get(name))})"
         return first_difference(self.arrays, other.arrays)
 
 
@@ -61,7 +61,7 @@ def first_difference(saved: Mapping[str, NDArray[Any]], own: Mapping[str, NDArra
         if name not in saved or name not in own:
             return f"{'no' if name in saved else 'its own'} {name}"
         if not same_array(saved[name], own[name], SAME_SCORE if name == "scores" else SAME):
-            return f"another {name}"
+            return f"different {name}"
     return None
 
 
