@@ -208,7 +208,7 @@ def test_a_proof_about_anything_else_is_refused(changed: str, folder: Path) -> N
 
 
 def test_a_loaded_model_has_the_very_parameters_it_was_saved_with(tmp_path: Path) -> None:
-    """Steep models, on which Newton stops by its own rounding, would else move a little each time."""
+    """Bit by bit, steep models too, on which Newton stops by its own rounding: what was proven is about these."""
     rng = np.random.default_rng(0)
     for seed in range(6):
         train = random_training_set(seed, n=50, d=4)

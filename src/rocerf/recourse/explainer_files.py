@@ -103,8 +103,8 @@ def read_explainer(
             'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
         )
     folder = Path(path)
-    expected, advice = f"a folder written by Rocerf.save ({FILE_FORMAT})", "save the explainer again with this version"
-    with told_as(expected, f"{folder} which is not", advice):
+    advice = "check the path, or save the explainer again with this version"
+    with told_as(f"a folder written by Rocerf.save ({FILE_FORMAT})", f"{folder} which is not", advice):
         contents, about = _checked(folder)
         arrays, told = arrays_and_about(FileRead(folder / PROMISE, contents[PROMISE]), PROMISE_FORMAT)
         schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])

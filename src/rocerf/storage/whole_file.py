@@ -111,5 +111,7 @@ def _is_stream(path: str | PathLike[str]) -> bool:
 def _look_through(folder: Path) -> None:
     key, now = (os.getpid(), folder), time.monotonic()
     if now - _looked_through.get(key, -LEFT_ALONE) >= LEFT_ALONE:
+        if len(_looked_through) > 1000:
+            _looked_through.clear()
         _looked_through[key] = now
         remove_abandoned_files(folder)

@@ -23,8 +23,8 @@ from rocerf.storage.drafts import ASIDE, PART, abandoned, done, draft_beside, dr
 #: Another writer may come between looking and swapping; so often it is tried again.
 TRIES = 200
 
-#: Seconds to wait for a writer between its two renames, and between two looks.
-WAIT, LOOK = 2.0, 0.01
+#: Seconds to wait for a writer between its two renames, and between two looks; looks at nothing until nothing is there.
+WAIT, LOOK, MISSES = 2.0, 0.01, 5
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
@@ -56,16 +56,18 @@ def write_folder(path: str | PathLike[str], fill: Callable[[Path], None], *, kno
 
 def read_folder(path: str | PathLike[str], known: Collection[str]) -> dict[str, bytes]:
     """The files of a folder that have these names, all of one moment, though somebody replace it meanwhile."""
-    target = Path(os.path.realpath(path))
+    target, missed = Path(os.path.realpath(path)), 0
     for _ in range(TRIES):
         put_back(target)
-        before = _moment(target)
         try:
+            before = _moment(target)
             found = {name: (target / name).read_bytes() for name in known if (target / name).exists()}
-        except FileNotFoundError:  # removed after it was listed
-            continue
-        if before == _moment(target):
-            return found
+            if before == _moment(target):
+                return found
+        except FileNotFoundError:  # it is not there, or a writer has just moved it
+            missed += not os.path.lexists(target)
+            if missed == MISSES:
+                raise
         time.sleep(LOOK)
     raise OSError(errno.EBUSY, "The folder was replaced again and again while it was read", os.fspath(path))
 
@@ -107,11 +109,12 @@ def _others(names: Collection[str], known: Collection[str]) -> list[str]:
 
 
 def _refuse_other_folders(target: Path, known: Collection[str]) -> None:
-    if not os.path.lexists(target):
+    try:
+        others = _others(os.listdir(target), known)
+    except FileNotFoundError:
         return
-    if not target.is_dir():
-        raise OptionError(f"Expected a folder to write to, got the file {target}; name another.")
-    others = _others(os.listdir(target), known)
+    except NotADirectoryError:
+        raise OptionError(f"Expected a folder to write to, got the file {target}; name another.") from None
     if others:
         raise OptionError(
             f"Expected a folder that is new, empty, or holds nothing but {', '.join(sorted(known))}, got {target} with "
