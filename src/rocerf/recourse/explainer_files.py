@@ -37,7 +37,7 @@ from rocerf.recourse.cost import CostTable
 from rocerf.storage.reading import FileRead, arrays_and_about, packed_arrays, told_as
 from rocerf.storage.seals import check_seal, sealed, sha256_of
 from rocerf.storage.whole_file import write_bytes, write_text
-from rocerf.storage.whole_folder import read_folder, write_folder
+from rocerf.storage.whole_folder import check_replaceable, read_folder, write_folder
 from rocerf.version import __version__
 
 FILE_FORMAT = "rocerf-explainer/2"
@@ -87,6 +87,11 @@ def write_explainer(
         write_text(folder / MANIFEST, json.dumps(sealed(plain), indent=1), private=True)
 
     write_folder(path, fill, known=FILES)
+
+
+def check_folder(path: str | PathLike[str]) -> None:
+    """Refuse a folder into which no explainer would be written, before the work that is to be saved there."""
+    check_replaceable(path, FILES)
 
 
 def read_explainer(

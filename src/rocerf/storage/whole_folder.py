@@ -37,7 +37,7 @@ def write_folder(path: str | PathLike[str], fill: Callable[[Path], None], *, kno
     """
     target = Path(os.path.realpath(path))
     put_back(target)
-    _refuse_other_folders(target, known)
+    check_replaceable(target, known)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_beside(target)
     try:
@@ -108,7 +108,9 @@ def _others(names: Collection[str], known: Collection[str]) -> list[str]:
     return sorted(name for name in names if name not in known and not is_draft(name))
 
 
-def _refuse_other_folders(target: Path, known: Collection[str]) -> None:
+def check_replaceable(path: str | PathLike[str], known: Collection[str]) -> None:
+    """Refuse a folder that :func:`write_folder` would not replace; to be asked before long work, too."""
+    target = Path(os.path.realpath(path))
     try:
         others = _others(os.listdir(target), known)
     except FileNotFoundError:
@@ -159,7 +161,7 @@ def _swapped(draft: Path, target: Path, known: Collection[str]) -> bool:
     """One attempt; False where somebody else came between."""
     if not os.path.lexists(target):
         return _renamed(draft, target)
-    _refuse_other_folders(target, known)
+    check_replaceable(target, known)
     try:
         if disk.exchange(draft, target):
             return True
