@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import rocerf
+from rocerf.storage.whole_file import write_text
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
@@ -39,5 +40,5 @@ def write_record(name: str, measured: dict[str, Any], *, seed: int, checksums: d
         | {package: version(package) for package in PACKAGES},
         "machine": {"cpus": os.cpu_count(), "processor": platform.machine()},
     }
-    target.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write_text(target, json.dumps(document, indent=1))
     return target

@@ -561,6 +561,8 @@ def test_no_letter_without_the_explainer(run: Any, files: Files, answered: Path)
     assert run(*explain(files, k=1, out="other.json")).code == 0
     assert_refused(run("letter", "--answers", "other.json", *BOTH[4:], "--out", "x"), "this explainer's k, 2, got 1")
     assert_refused(run(*explain(files, promise="plain", save_explainer="plain")), "--save-explainer", "'plain'")
+    # A folder with other things in it is refused before the work, and left as it is.
+    assert_refused(run(*explain(files, train="none.csv", save_explainer="..")), "a folder that is new, empty", "name a")
     assert not (answered / "x").exists()
     assert not (answered / "plain").exists()
 

@@ -173,12 +173,12 @@ def forget(
 
 def _write_pipeline(model: Any, path: Path) -> None:
     """The fitted pipeline, whole or not at all: the file may be the one that it replaces."""
-    from skops.io import dump
+    from skops.io import dumps
+
+    from rocerf.storage.whole_file import write_bytes
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f"{path.name}.half")
-    dump(model.parts.deployed.pipeline, half)
-    half.replace(path)
+    write_bytes(path, dumps(model.parts.deployed.pipeline))
 
 
 def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:

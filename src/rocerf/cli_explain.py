@@ -125,11 +125,14 @@ def explain(
 ) -> None:
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.files import read_labelled_rows, read_people, write_recourses
+    from rocerf.recourse.explainer_files import check_folder
 
     targets = _targets(out, alternatives, save_explainer)
     check_targets(targets, (train, people, model, pipeline, prices, schema))
     if save_explainer is not None and promise is PromiseName.PLAIN:
         raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
+    if save_explainer is not None:
+        check_folder(save_explainer)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rocerf.errors import ColumnError, FileFormatError
+from rocerf.storage.whole_file import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +54,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     texts = [*cells.columns, *(cell for name in cells for cell in cells[name].array if isinstance(cell, str))]
     # The writer knows no end of a line but its own: a bare carriage return would go on as a row of its own.
     quoting = csv.QUOTE_NONNUMERIC if any("\r" in str(text) for text in texts) else csv.QUOTE_MINIMAL
-    cells.to_csv(path, index=False, quoting=quoting)
+    write_text(path, cells.to_csv(index=False, quoting=quoting))
 
 
 def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from rocerf.recourse.letter import Letter
 from rocerf.recourse.letter_files import letter_file_names
 from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses
+from rocerf.storage.whole_file import write_files, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +209,7 @@ def write_records(records: list[dict[str, Any]], path: Path) -> None:
     if path.name.lower().endswith(".csv"):
         write_csv(pd.DataFrame(records), path)
     else:
-        path.write_text(json.dumps(records, indent=1, default=str), encoding="utf-8")
+        write_text(path, json.dumps(records, indent=1, default=str))
 
 
 def read_mapping(path: Path, what: str) -> dict[Any, Any]:
@@ -228,18 +229,22 @@ def read_mapping(path: Path, what: str) -> dict[Any, Any]:
 
 
 def write_letters(letters: Sequence[Letter], folder: Path, kind: str) -> list[Path]:
-    """Each letter to a file of its own, named after the person; ``kind`` is text, html or json."""
+    """Each letter to a file of its own, named after the person; ``kind`` is text, html or json.
+
+    Each file is the old one or the new one, whole, and none is touched before all are on the disk.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     taken = [path.name for path in folder.iterdir()]
     names = letter_file_names([letter.person for letter in letters], LETTERS[kind], taken)
-    for place, (letter, name) in enumerate(zip(letters, names, strict=True)):
-        try:
-            (folder / name).write_text(letter_as(letter, kind), "utf-8")
-        except OSError as error:
-            raise FileFormatError(
-                f"Expected to write {len(letters)} letters in {folder}, got {error.strerror or error} at {name}; the "
-                f"first {place} were written, the others not: make room or choose another folder, and write again."
-            ) from error
+    texts = ((folder / name, letter_as(letter, kind)) for name, letter in zip(names, letters, strict=True))
+    try:
+        write_files(texts)
+    except OSError as error:
+        raise FileFormatError(
+            f"Expected to write {len(letters)} letters in {folder}, got {error.strerror or error} at "
+            f"{Path(str(error.filename)).name}; letters of an earlier run may still stand there: make room or choose "
+            "another folder, and write all again."
+        ) from error
     return [folder / name for name in names]
 
 

@@ -160,7 +160,7 @@ def test_save_and_load(moons: LogisticModel, denied: np.ndarray, tmp_path: Path)
     explainer.save_vae(path)
     expected = explainer.explain(denied[:5]).matrix
     with np.load(path, allow_pickle=False) as file:
-        assert "document" in file.files
+        assert "about" in file.files
     again = CChvae(moons, **SMALL)
     again.load_vae(path)
     assert again._vae is not None

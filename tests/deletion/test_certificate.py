@@ -242,9 +242,10 @@ def test_round_trip_through_arrays(tmp_path) -> None:
         with np.load(path) as arrays:
             again = Certificate.from_arrays(dict(arrays))
         np.testing.assert_array_equal(again.drop(case.points), certificate.drop(case.points))
-        assert replace(again, rows=certificate.rows, theta=certificate.theta, pieces=()) == replace(
-            certificate, pieces=()
+        assert replace(again, rows=certificate.rows, theta=certificate.theta, pieces=(), about=None) == replace(
+            certificate, pieces=(), about=None
         )
+        assert again.about.difference(certificate.about) is None
 
 
 def test_abstains_with_a_reason_when_a_class_can_be_deleted() -> None:

@@ -41,6 +41,7 @@ from rocerf.errors import (
     UnsupportedModelError,
 )
 from rocerf.models.model import Ensemble, Refittable
+from rocerf.storage.seals import sealed
 
 ROWS = random_training_set(1, n=120)
 X, Y = np.array(ROWS.X), np.where(ROWS.y == 1, "good", "bad")
@@ -347,9 +348,15 @@ def test_what_could_run_code_is_neither_written_nor_read(tmp_path: Path) -> None
     from sklearn.datasets import load_files
 
     data = dumps(make_pipeline(FunctionTransformer(load_files), strange[-1]))
-    np.savez(path, **(arrays | {"estimator": np.frombuffer(data, np.uint8)}))
+    np.savez(path, **with_seal(arrays | {"estimator": np.frombuffer(data, np.uint8)}))
     with pytest.raises(FileFormatError, match="load_files, which is not trusted"):
         EstimatorModel.load(path)
+
+
+def with_seal(arrays: dict[str, Any]) -> dict[str, Any]:
+    """The arrays with a checksum that fits them."""
+    others = {name: values for name, values in arrays.items() if name != "about"}
+    return {**others, "about": np.array(json.dumps(sealed(json.loads(str(arrays["about"])), others)))}
 
 
 def test_files_that_are_something_else(tmp_path: Path) -> None:
@@ -365,9 +372,12 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         "match their checksum": arrays | {"X": arrays["X"] + 1},
     }
     for message, content in broken.items():
-        np.savez(path, **content)
+        np.savez(path, **with_seal(content))
         with pytest.raises(FileFormatError, match=message):
             EstimatorModel.load(path)
+    np.savez(path, **(arrays | {"scores": arrays["scores"] + 1}))
+    with pytest.raises(FileFormatError, match="was changed after it was written"):
+        EstimatorModel.load(path)
     path.write_text("hello")
     with pytest.raises(FileFormatError, match=r"written by EstimatorModel\.save"):
         EstimatorModel.load(path)

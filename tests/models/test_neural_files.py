@@ -26,6 +26,7 @@ from rocerf.errors import (
     FileFormatError,
     UnsupportedModelError,
 )
+from rocerf.storage.seals import sealed
 
 TRAIN = random_training_set(5, n=90, d=3)
 
@@ -83,17 +84,17 @@ def test_a_network_from_torch_needs_its_module_again(name: str, tmp_path: Path) 
         without_refit.without(gone)
 
 
-def rewritten(path: Path, **changes: Any) -> Path:
-    """The file with some arrays replaced, or fields of its description."""
+def rewritten(path: Path, *, seal: bool = True, **changes: Any) -> Path:
+    """The file with some arrays replaced, or fields of its description; the checksum made to fit, or left."""
     with np.load(path, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
-    about = json.loads(str(arrays["about"]))
+    about = json.loads(str(arrays.pop("about")))
     for name, value in changes.items():
         if name in arrays or name.startswith("state_"):
             arrays[name] = value
         else:
             about[name] = value
-    arrays["about"] = np.array(json.dumps(about))
+    arrays["about"] = np.array(json.dumps(sealed(about, arrays) if seal else about))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     altered = path.with_name("altered.npz")
@@ -104,7 +105,7 @@ def rewritten(path: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "rocerf-neural-model/2"},
+        {"format": "rocerf-neural-model/1"},
         {"X": np.zeros((90, 3))},
         {"ids": np.arange(3)},
         {"state_0": np.zeros((2, 2))},
@@ -124,6 +125,9 @@ def test_an_altered_file_is_refused(changes: dict[str, Any], tmp_path: Path) -> 
     NeuralModel.load(rewritten(tmp_path / "model.npz"))  # nothing changed: still good
     with pytest.raises(FileFormatError):
         NeuralModel.load(rewritten(tmp_path / "model.npz", **changes))
+    if "format" not in changes:
+        with pytest.raises(FileFormatError, match="was changed after it was written"):
+            NeuralModel.load(rewritten(tmp_path / "model.npz", seal=False, **changes))
 
 
 @pytest.mark.parametrize("damage", ["empty", "text", "half", "noise", "array", "list"])

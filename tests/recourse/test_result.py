@@ -17,6 +17,7 @@ from rocerf import Feature, FeatureSchema, LogisticModel, Recourse, Recourses, R
 from rocerf.baselines import Scfe
 from rocerf.errors import FileFormatError
 from rocerf.recourse.result import Change
+from rocerf.storage.seals import sealed
 
 first_order = partial(Rocerf, promise="first_order")
 
@@ -243,7 +244,7 @@ def test_json_both_ways(
 def test_json_is_standard_and_one_line_a_person(recourses: Recourses) -> None:
     text = recourses.to_json()
     document = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    assert document["format"] == "rocerf-recourses/2"
+    assert document["format"] == "rocerf-recourses/3"
     assert len(document["people"]) == 8
     assert document["people"][7]["person"] == [None, 1.0, 2.0]
     assert document["people"][7]["point"] == [None, None, None]
@@ -257,7 +258,8 @@ def test_json_of_nobody(model: LogisticModel) -> None:
 
 
 def edited(recourses: Recourses, **changes: Any) -> str:
-    return json.dumps({**json.loads(recourses.to_json()), **changes})
+    """With a checksum that fits, so that what is looked at is the content."""
+    return json.dumps(sealed({**json.loads(recourses.to_json()), **changes}))
 
 
 def person_edited(recourses: Recourses, **changes: Any) -> str:
@@ -275,8 +277,8 @@ GARBAGE: list[Any] = [
     pytest.param(lambda r: "/", id="a folder"),
     pytest.param(lambda r: None, id="nothing"),
     pytest.param(lambda r: r.to_json()[:-20], id="cut off"),
-    pytest.param(lambda r: r.to_json().replace("recourses/2", "recourses/1"), id="other format"),
-    pytest.param(lambda r: '{"format": "rocerf-recourses/2"}', id="format only"),
+    pytest.param(lambda r: r.to_json().replace("recourses/3", "recourses/2"), id="other format"),
+    pytest.param(lambda r: '{"format": "rocerf-recourses/3"}', id="format only"),
     pytest.param(lambda r: edited(r, settings=None), id="no settings"),
     pytest.param(lambda r: r.to_json().replace('"k": 3', '"q": 3'), id="other settings"),
     pytest.param(lambda r: edited(r, people=[3]), id="people are numbers"),
@@ -293,6 +295,40 @@ GARBAGE: list[Any] = [
 def test_garbage_is_no_json_of_ours(recourses: Recourses, make: Any) -> None:
     with pytest.raises(FileFormatError, match=r"Expected recourses written by Recourses.to_json .*write them again"):
         Recourses.from_json(make(recourses))
+
+
+FORGERIES: dict[str, tuple[str, str]] = {
+    "promise": ('"promise": "first_order"', '"promise": "certified"'),
+    "k": ('"k": 3', '"k": 30'),
+    "sentence": ('"sentence": "', '"sentence": "is proven and '),
+    "assumption": ('"assumptions": ["', '"assumptions": ["nothing and '),
+    "point": ('"point": [', '"point": [1'),
+    "margin": ('"margin": ', '"margin": 1'),
+    "certified": ('"certified": false', '"certified": true'),
+    "checksum": ('"sha256": "', '"sha256": "0'),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_what_was_changed_after_it_was_written_is_refused(recourses: Recourses, what: str) -> None:
+    old, new = FORGERIES[what]
+    text = recourses.to_json()
+    assert old in text
+    with pytest.raises(FileFormatError, match="was changed after it was written"):
+        Recourses.from_json(text.replace(old, new, 1))
+
+
+def test_the_layout_of_a_document_is_not_its_content(recourses: Recourses) -> None:
+    laid_out = json.dumps(json.loads(recourses.to_json()), indent=4, sort_keys=True)
+    assert_same(Recourses.from_json(laid_out), recourses)
+
+
+def test_endless_nesting_is_no_json_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    (tmp_path / "latin.json").write_bytes(b'{"format": "\xff"}')
+    for name in ("deep.json", "latin.json"):
+        with pytest.raises(FileFormatError, match=r"Expected recourses written by Recourses\.to_json"):
+            Recourses.from_json(tmp_path / name)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

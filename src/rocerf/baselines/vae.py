@@ -16,7 +16,6 @@ defaults (the original's: no floor, w = 1) it hardly does on tables of 0/1 colum
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any
@@ -24,8 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.errors import DidNotTrainError, FileFormatError, MissingExtraError
+from rocerf.errors import DidNotTrainError, MissingExtraError
 from rocerf.models.model import Progress
+from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
+from rocerf.storage.whole_file import write_bytes
 
 try:
     import torch
@@ -36,7 +37,7 @@ except ImportError as error:  # the other baselines work without torch
 Array = NDArray[np.float64]
 Tensor = Any
 
-FILE_FORMAT = "rocerf-vae/1"
+FILE_FORMAT = "rocerf-vae/2"
 
 
 @dataclass(frozen=True)
@@ -169,31 +170,19 @@ class Vae:
 
     def save(self, path: str | PathLike[str], about: dict[str, Any] | None = None) -> None:
         """Write it to one ``.npz`` file (plain arrays and JSON, no pickle), with whatever else is to be known of it."""
-        document = json.dumps({"format": FILE_FORMAT, "options": asdict(self.options), "about": about or {}})
         arrays = {name: value.cpu().numpy() for name, value in self._module.state_dict().items()}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, **{"document": np.array(document), **arrays})
+        document = {"options": asdict(self.options), "about": about or {}}
+        write_bytes(path, packed_arrays(FILE_FORMAT, document, arrays))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> tuple[Vae, dict[str, Any]]:
         """What :meth:`save` wrote, and what was to be known of it."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            document = json.loads(str(arrays.pop("document")))
-            if document["format"] != FILE_FORMAT:
-                raise KeyError(document["format"])
+        with reading(path, FILE_FORMAT, "CChvae.save_vae", "train and save it again with this version"):
+            arrays, document = arrays_and_about(path, FILE_FORMAT)
             given = document["options"]
             options = VaeOptions(**{**given, "hidden": tuple(given["hidden"])})
             module = _Module(options)
             module.load_state_dict({name: torch.as_tensor(value) for name, value in arrays.items()})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise FileFormatError(
-                f"Expected a file written by CChvae.save_vae ({FILE_FORMAT}), got {path} which is not "
-                f"({type(error).__name__}: {error}); train and save it again with this version."
-            ) from error
         return cls(options, module), document["about"]
 
 

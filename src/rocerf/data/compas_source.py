@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from rocerf.errors import DatasetUnavailableError
+from rocerf.storage.whole_file import write_bytes
 
 RAW_NAME = "compas-scores-two-years.csv"
 TRAIN_NAME = "compas-train.csv"
@@ -115,11 +115,4 @@ def _fetch(url: str) -> bytes:
 def _store(content: bytes, target: Path) -> None:
     """Write in one step, so that no other process ever reads half a file."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(draft, target)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    write_bytes(target, content)

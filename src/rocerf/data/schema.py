@@ -21,6 +21,7 @@ from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked
 from rocerf.data.guess import Guess
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
+from rocerf.storage.whole_file import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -477,7 +478,7 @@ class FeatureSchema:
         text = str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, default_flow_style=None))
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text, "utf-8")
+            write_text(path, text)
         return text
 
     @classmethod

@@ -215,7 +215,7 @@ class Experiment:
             options = {name: inputs[name] for name in ("epochs", "shuffle", "seed")}
             model = NeuralModel.fit(data.train, device=self.device, **options)
         seconds = time.perf_counter() - start
-        folder.replace(folder.side_path(job.name), model.save)
+        model.save(folder.side_path(job.name))
         people = people_of(data, inputs["setting"])
         accepted = model.predict(people)
         result = {

@@ -10,6 +10,7 @@ made again. A job that fails is recorded with its reason; the others go on, and 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from rocerf.errors import OptionError, RocerfError
 from rocerf.evaluation.workers import WorkerPool, interruptible
+from rocerf.storage.whole_file import write_bytes, write_text
 from rocerf.version import __version__
 
 #: Changes when what a job of the same inputs computes changes.
@@ -98,7 +100,7 @@ class JobFolder:
         return self.path / f"{name}.npz"
 
     def side_path(self, name: str) -> Path:
-        """Where a job may keep one more file, to be written by :meth:`replace`."""
+        """Where a job may keep one more file, to be put in place at once."""
         return self.path / f"{name}.model.npz"
 
     def record(self, name: str) -> dict[str, Any] | None:
@@ -134,26 +136,14 @@ class JobFolder:
 
     def replace_text(self, path: Path, text: str) -> None:
         """Put a text in place at once."""
-        self.replace(path, lambda beside: _write_text(beside, text))
-
-    def replace(self, path: Path, write: Callable[[Path], None]) -> None:
-        """Let ``write`` fill a file beside and put it in place at once."""
-        beside = path.with_name(f".{os.getpid()}-{path.name}")
-        try:
-            write(beside)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_text(path, text)
 
     def keep(self, job: Job, digest: str, seconds: float, result: dict[str, Any], arrays: Arrays) -> None:
         """Write a finished job, arrays first: the record says that all is there."""
         if arrays:
-
-            def write(path: Path) -> None:
-                with path.open("wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
-
-            self.replace(self.arrays_path(job.name), write)
+            packed = io.BytesIO()
+            np.savez(packed, **arrays)  # type: ignore[arg-type]
+            write_bytes(self.arrays_path(job.name), packed.getvalue())
         else:
             self.arrays_path(job.name).unlink(missing_ok=True)  # those of other inputs
         written = [path for path in (self.arrays_path(job.name), self.side_path(job.name)) if path.is_file()]
@@ -383,10 +373,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8")
 
 
 def _duration(seconds: float) -> str:

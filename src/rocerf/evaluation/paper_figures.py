@@ -15,6 +15,7 @@ import numpy as np
 from rocerf.evaluation.paper_tables import Curve, Results, validity_curves_of
 from rocerf.evaluation.paper_values import DATASETS, METHODS, MODELS, SETTINGS
 from rocerf.evaluation.plots import COLOURS, MARKERS, _canvas, _svg
+from rocerf.storage.whole_file import write_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,6 +247,5 @@ def write_figures(results: Results, folder: Path) -> dict[str, str]:
         figures["worst_case.svg"] = draw_worst_case(points)
     if results.theorem is not None:
         figures["theorem.svg"] = draw_theorem(results.theorem)
-    for name, text in figures.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write_files((folder / name, text) for name, text in figures.items())
     return figures

@@ -25,6 +25,7 @@ from rocerf.evaluation.paper_words import (
     with_error,
     worst_case_sentences,
 )
+from rocerf.storage.whole_file import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ def write_report(folder: Path) -> Path:
     tables = write_tables(results, Path(folder))
     figures = write_figures(results, Path(folder))
     target = Path(folder) / "report.html"
-    target.write_text(paper_report(results, tables, figures), encoding="utf-8")
+    write_text(target, paper_report(results, tables, figures))
     return target
 
 

@@ -27,6 +27,7 @@ from rocerf.evaluation.paper_values import (
     PaperValue,
 )
 from rocerf.evaluation.settings import METHODS as EXPECTED
+from rocerf.storage.whole_file import write_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -376,6 +377,5 @@ def write_tables(results: Results, folder: Path) -> dict[str, pd.DataFrame]:
         tables |= {f"cost_{norm}_{model}.csv": cost_table(results, norm, model) for model in MODELS}
     tables["pareto.csv"] = pareto_table(results)
     tables["validity.csv"] = validity_table(results)
-    for name, table in tables.items():
-        table.to_csv(folder / name, index=False)
+    write_files((folder / name, table.to_csv(index=False)) for name, table in tables.items())
     return tables

@@ -9,6 +9,7 @@ from pathlib import Path
 from rocerf.evaluation.demo import MOST_DELETIONS, Demo, Method
 from rocerf.evaluation.plots import draw_costs, draw_survival
 from rocerf.recourse.result import Recourse
+from rocerf.storage.whole_file import write_text
 from rocerf.version import __version__
 
 _PAGE = """<!doctype html>
@@ -35,7 +36,7 @@ def write_demo_report(demo: Demo, path: str | PathLike[str]) -> Path:
     """Write the report of a demonstration and return where it is."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(demo_report(demo), encoding="utf-8")
+    write_text(target, demo_report(demo))
     return target
 
 

@@ -22,6 +22,7 @@ from rocerf.evaluation.jobs import JobFolder, Outcome, Plan, Standing, run_jobs
 from rocerf.evaluation.settings import ExperimentSettings
 from rocerf.evaluation.tidy import write_tables
 from rocerf.models.options import positive_whole
+from rocerf.storage.whole_file import write_text
 from rocerf.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "matplotlib", "PyYAML")
@@ -73,7 +74,7 @@ def reproduce(
     earlier = _earlier_sessions(target / "run.json")  # before the work: a file that cannot be read must not cost it
     cases, missing = plan_cases(settings)
     target.mkdir(parents=True, exist_ok=True)
-    (target / "settings.yaml").write_text(settings.to_yaml(), "utf-8")
+    write_text(target / "settings.yaml", settings.to_yaml())
     plan = Plan([job for case in cases for job in case.jobs] + theorem_jobs(settings))
     jobs = JobFolder(target / "jobs")
     asked = plan if only is None else plan.only(only)

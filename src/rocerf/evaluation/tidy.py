@@ -14,6 +14,7 @@ import numpy as np
 from rocerf.evaluation.experiment import CasePlan, at_k
 from rocerf.evaluation.jobs import JobFolder, Plan
 from rocerf.evaluation.settings import ExperimentSettings
+from rocerf.storage.whole_file import write_text
 
 WHERE = ("setting", "dataset", "model")
 RESULTS = (*WHERE, "method", "alpha", "trial", "validity", "validity_all", "answered", "people", "seed")
@@ -124,6 +125,4 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
     writer = csv.DictWriter(text, columns, extrasaction="ignore", restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(text.getvalue(), "utf-8")
-    beside.replace(path)
+    write_text(path, text.getvalue())

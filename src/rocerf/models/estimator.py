@@ -6,7 +6,6 @@ clones the estimator with all its options and fits the clone on the rows that ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,6 +42,8 @@ from rocerf.models.estimator_fitting import (
 )
 from rocerf.models.model import RETRAININGS, Progress, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
+from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
+from rocerf.storage.whole_file import write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FILE_FORMAT = "rocerf-estimator-model/1"
+FILE_FORMAT = "rocerf-estimator-model/2"
 
 #: Parts of fitted estimators that skops does not trust by itself and that we do, by name. Not everything of
 #: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
@@ -321,12 +322,15 @@ class EstimatorModel:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write estimator (by skops, which cannot run code when read) and training rows to one ``.npz`` file."""
+        """Write estimator (by skops, which cannot run code when read) and training rows to one ``.npz`` file.
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
         from sklearn import __version__ as version
         from skops.io import dumps
 
         about, arrays = pack(self.train)
-        about |= {"format": FILE_FORMAT, "threshold": self.threshold, "seed": self.seed, "sklearn": version}
+        about |= {"threshold": self.threshold, "seed": self.seed, "sklearn": version}
         data = dumps(self._estimator)
         strange = _untrusted(data)
         if strange:
@@ -335,28 +339,16 @@ class EstimatorModel:
                 f"{', '.join(strange[:3])}; keep the code that fits it instead, and fit it again."
             )
         arrays |= {"estimator": np.frombuffer(data, dtype=np.uint8), "scores": self.score(self.train.X[:CHECKED_ROWS])}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
+        write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> EstimatorModel:
         """Read what :meth:`save` wrote; its scores are compared with those it was saved with."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            about = json.loads(str(arrays["about"]))
-            if about["format"] != FILE_FORMAT:
-                raise KeyError(about["format"])
+        with reading(path, FILE_FORMAT, "EstimatorModel.save"):
+            arrays, about = arrays_and_about(path, FILE_FORMAT)
             train, estimator = unpack(about, arrays), _read_estimator(arrays["estimator"].tobytes())
             model = cls._taken_over(estimator, train, threshold=about["threshold"], seed=about["seed"])
             same = np.allclose(model.score(train.X[:CHECKED_ROWS]), arrays["scores"], rtol=0.0, atol=1e-9)
-        except (FileNotFoundError, FileFormatError):
-            raise
-        except Exception as error:  # skops raises whatever zip, json or its loaders raise
-            raise FileFormatError(
-                f"Expected a file written by EstimatorModel.save ({FILE_FORMAT}), got {path} which is not ({error}); "
-                "save the model again with this version."
-            ) from error
         if not same:
             raise FileFormatError(
                 f"Expected the estimator in {path} to score as it did with scikit-learn {about['sklearn']}, it does "

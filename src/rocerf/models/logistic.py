@@ -381,6 +381,7 @@ class LogisticModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
 
+        It holds all training rows with their ids and labels, so only its owner can read it.
         Of a pipeline, what it does is kept (the affine map, columns, types and settings), not the object.
         """
         from rocerf.models.logistic_file import write_logistic

@@ -7,7 +7,6 @@ needed.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -22,22 +21,25 @@ from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.estimator_fitting import unfitted_copy
 from rocerf.models.logistic_fit import LogisticFit, Polish
 from rocerf.models.logistic_objective import Penalty
-from rocerf.models.npz_file import arrays_and_about, reading
+from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
+from rocerf.storage.whole_file import write_bytes
 
 if TYPE_CHECKING:
     from rocerf.models.pipeline_parts import PipelineParts
 
 Array = NDArray[np.float64]
 
-FILE_FORMAT = "rocerf-logistic-model/1"
+FILE_FORMAT = "rocerf-logistic-model/2"
+
+#: The largest move of training scores, by their size, when the optimum is found again from where a file has it.
+SAME_OPTIMUM = 1e-6
 
 
 def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
-    """Write model and training rows to one file."""
+    """Write model and training rows to one file, for its owner only."""
     about, arrays = pack(fit.train)
     weights, parts, design = fit.class_weight, fit.parts, fit.objective.design
     about |= {
-        "format": FILE_FORMAT,
         "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
         "threshold": fit.threshold,
         "penalty": asdict(fit.objective.penalty),
@@ -53,8 +55,7 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         arrays["handicap"] = parts.handicap
     if parts is not None and parts.recipe is not None and parts.recipe.missing.any():
         arrays["missing"] = parts.recipe.missing
-    with open(path, "wb") as file:
-        np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
+    write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
 
 
 def _design_arrays(design: AnyDesign) -> dict[str, Array]:
@@ -68,11 +69,23 @@ def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFi
     """The model of a file, its optimum found again by Newton; with its pipeline, if that is given."""
     with reading(path, FILE_FORMAT, "LogisticModel.save"):
         arrays, about = arrays_and_about(path, FILE_FORMAT)
+        fit = _fit(arrays, about)
+    if pipeline is None:
+        return fit
+    if fit.parts is None:
+        raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
+    parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
+    return replace(fit, parts=parts, unfitted=unfitted_copy(pipeline))
+
+
+def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
+    """The model, at the very parameters of the file once Newton has found the same optimum there."""
     design: AnyDesign = (
         AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
         if "matrix" in arrays
         else Design(arrays["centre"], arrays["scale"], about["intercept"])
     )
+    theta = arrays["theta"]
     fit = LogisticFit.minimised(
         unpack(about, arrays),
         design,
@@ -80,20 +93,19 @@ def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFi
         None if about["class_weight"] is None else dict(about["class_weight"]),
         about["threshold"],
         intercept_penalty=about["intercept_penalty"],
-        start=arrays["theta"],
+        start=theta,
     )
-    fit = replace(
+    rows = design(fit.train.X)
+    moved = float(np.abs(rows @ (fit.minimum.theta - theta)).max())
+    if not moved <= SAME_OPTIMUM * (1.0 + float(np.abs(rows @ theta).max())):
+        raise ValueError(f"its parameters are not the optimum: a score moves by {moved:.2g} on the way there")
+    return replace(
         fit,
+        minimum=replace(fit.minimum, theta=theta),
         deployed_theta=arrays.get("deployed_theta"),
         polish=None if about["polish"] is None else Polish(**about["polish"]),
         parts=_parts(about, arrays),
     )
-    if pipeline is None:
-        return fit
-    if fit.parts is None:
-        raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
-    parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
-    return replace(fit, parts=parts, unfitted=unfitted_copy(pipeline))
 
 
 def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelineParts | None:

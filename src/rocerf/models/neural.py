@@ -522,7 +522,10 @@ class NeuralModel:
         return said
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write network and training rows to one ``.npz`` file (plain arrays and JSON, no pickle)."""
+        """Write network and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
         from rocerf.models.neural_file import write
 
         own = self._retrainer if isinstance(self._retrainer, OwnTraining) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
@@ -16,12 +15,13 @@ from rocerf.models.design import Design
 from rocerf.models.network import Architecture, state_arrays
 from rocerf.models.network_retraining import OwnTraining
 from rocerf.models.network_training import Training
-from rocerf.models.npz_file import arrays_and_about, reading
+from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
+from rocerf.storage.whole_file import write_bytes
 
 if TYPE_CHECKING:
     from rocerf.models.neural import NeuralModel
 
-FILE_FORMAT = "rocerf-neural-model/1"
+FILE_FORMAT = "rocerf-neural-model/2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,9 @@ class SavedNetwork:
 def write(
     path: str | PathLike[str], model: NeuralModel, own: OwnTraining | None, damping: float | Literal["auto"]
 ) -> None:
-    """Write the model."""
+    """Write the model, for its owner only: the training rows are in it."""
     about, arrays = pack(model.train)
     about |= {
-        "format": FILE_FORMAT,
         "threshold": model.threshold,
         "damping": damping,
         "seed": model.seed,
@@ -54,8 +53,7 @@ def write(
     }
     arrays |= {"centre": model.design.centre, "scale": model.design.scale}
     arrays |= {f"state_{place}": values for place, values in enumerate(state_arrays(model.module))}
-    with open(path, "wb") as file:
-        np.savez_compressed(file, **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
+    write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
 
 
 def read(path: str | PathLike[str]) -> SavedNetwork:

@@ -418,9 +418,9 @@ class Rocerf:
     def recheck(self, recourses: Recourses | Sequence[Recourses], deleted_ids: Iterable[Any]) -> Recheck:
         """What deleting these rows does to recourses already given: retrain without them, see which still hold.
 
-        What :meth:`alternatives` gave is checked option by option.
+        They must be of this explainer's promise and k. What :meth:`alternatives` gave is checked option by option.
         """
-        return recheck(self.model, recourses, deleted_ids)
+        return recheck(self.model, recourses, deleted_ids, promised=self.settings())
 
     def forget(self, ids: Iterable[Any]) -> Rocerf:
         """A new explainer in which nothing of these training rows is left, with the same options otherwise.
@@ -456,7 +456,12 @@ class Rocerf:
         return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything into a folder: model, options, and the pool of cuts or the certificate; no pickle."""
+        """Write everything into a folder: model, options, and the pool of cuts or the certificate; no pickle.
+
+        The folder holds **all training rows with their ids and labels**, so only its owner can read it. Everything is
+        proven and calibrated first; then the folder takes the place of ``path`` in one step: whatever happens
+        meanwhile, the old folder or the new one is there, whole. A folder that holds anything else is not replaced.
+        """
         options = {
             "k": self.k,
             "promise": self.promise.wording.name,
@@ -474,7 +479,9 @@ class Rocerf:
     def load(cls, path: str | PathLike[str], *, model: Refittable | None = None) -> Rocerf:
         """Read what :meth:`save` wrote; nothing found or proven has to be found or proven again.
 
-        For a network that came from torch give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
+        Files that are missing, damaged or changed are refused, and so is a ``model`` that is not in everything (rows,
+        parameters, penalties, weights, design, threshold) the one that was saved. For a network that came from torch
+        give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
         """
         model, options, schema, state = read_explainer(path, model)
         k, calibrated = options.pop("k"), options.pop("calibrated", False)

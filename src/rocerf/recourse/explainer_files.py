@@ -1,13 +1,17 @@
 """An explainer on disk: a folder of plain arrays and JSON, no pickle.
 
-``model.npz`` (the model with its training rows), ``explainer.json`` (the options) and, for promises that learn or
-prove, ``promise.npz`` (the pool of retrained models, the certificate, or the simulated models with the margin).
+``model.npz`` (the model with its training rows), ``promise.npz`` (which model and how many deletions the promise is
+about, and what it has learned or proven: the pool of retrained models, the certificate, or the simulated models with
+the margin) and ``explainer.json`` (the options, and the checksums of the others). The folder is written in one step,
+after everything has been computed, and is its owner's only: all training rows are in it. What is read must match its
+checksums, and what was learned or proven must be about the model at hand, in full.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -18,7 +22,9 @@ from numpy.typing import NDArray
 
 from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.certificate import Certificate
+from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.errors import FileFormatError, OptionError
+from rocerf.models.identity import Identity
 from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.model import Refittable
 from rocerf.promises.certified import Certified
@@ -28,8 +34,18 @@ from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.cost import CostTable
+from rocerf.storage.reading import FileRead, arrays_and_about, packed_arrays, told_as
+from rocerf.storage.seals import check_seal, sealed, sha256_of
+from rocerf.storage.whole_file import write_bytes, write_text
+from rocerf.storage.whole_folder import check_replaceable, read_folder, write_folder
+from rocerf.version import __version__
 
-FILE_FORMAT = "rocerf-explainer/1"
+FILE_FORMAT = "rocerf-explainer/2"
+
+PROMISE_FORMAT = "rocerf-promise/1"
+
+#: The files of an explainer, the list of the others first; no folder that holds anything else is replaced.
+MANIFEST, MODEL, PROMISE = FILES = ("explainer.json", "model.npz", "promise.npz")
 
 #: Kinds of models that explainers are saved with, and where they are defined.
 MODELS = {
@@ -47,79 +63,92 @@ def write_explainer(
     promise: Promise,
     table: CostTable | None = None,
 ) -> None:
-    """Write model, options, schema and what the promise has learned into a folder."""
-    folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    model.save(folder / "model.npz")
-    state = _learned(promise)
-    (folder / "promise.npz").unlink(missing_ok=True)  # what another explainer had learned is not this one's
-    if state:
-        with open(folder / "promise.npz", "wb") as file:
-            np.savez_compressed(file, **state)
-    about = {
+    """Write model, options, schema and what the promise has learned into a folder, in one step."""
+    learned = _learned(promise)  # proves what is to be proven: before anything is written
+    identity = Identity.of(model, promise.k)
+    about = {"version": __version__, "promise": promise.wording.name, "values": identity.values}
+    arrays = {f"about {name}": values for name, values in identity.arrays.items()} | learned
+    state = packed_arrays(PROMISE_FORMAT, about, arrays)
+    document = {
         "format": FILE_FORMAT,
+        "version": __version__,
         "model": type(model).__name__,
-        "fingerprint": _fingerprint(model),
         "options": options,
         "simulated": asdict(promise.options) if isinstance(promise, SimulatedPromise) else None,
         "schema": None if schema is None else schema.to_dict(),
         "prices": None if table is None else table.to_pairs(),
     }
-    (folder / "explainer.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    plain = json.loads(json.dumps(document))
+
+    def fill(folder: Path) -> None:
+        model.save(folder / MODEL)
+        write_bytes(folder / PROMISE, state, private=True)
+        plain["files"] = {name: sha256_of((folder / name).read_bytes()) for name in (MODEL, PROMISE)}
+        write_text(folder / MANIFEST, json.dumps(sealed(plain), indent=1), private=True)
+
+    write_folder(path, fill, known=FILES)
+
+
+def check_folder(path: str | PathLike[str]) -> None:
+    """Refuse a folder into which no explainer would be written, before the work that is to be saved there."""
+    check_replaceable(path, FILES)
 
 
 def read_explainer(
     path: str | PathLike[str],
     model: Refittable | None = None,
 ) -> tuple[Refittable, dict[str, Any], FeatureSchema | None, dict[str, NDArray[Any]]]:
-    """Model, options, schema and the promise's state from a folder; the model may be given instead of read."""
-    folder = Path(path)
-    try:
-        about = json.loads((folder / "explainer.json").read_text("utf-8"))
-        if about["format"] != FILE_FORMAT:
-            raise KeyError(about["format"])
-        state: dict[str, NDArray[Any]] = {}
-        if (folder / "promise.npz").is_file():
-            with np.load(folder / "promise.npz", allow_pickle=False) as file:
-                state = {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(
-            f"Expected a folder written by Rocerf.save ({FILE_FORMAT}), got {folder} which is not "
-            f"({type(error).__name__}: {error}); save the explainer again with this version."
-        ) from error
-    schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])
-    options = about["options"]
-    if about.get("prices"):
-        options["cost"] = CostTable.from_pairs(about["prices"])
-    if about.get("simulated"):
-        options["promise"] = Simulated(**about["simulated"])
-    if model is not None:
-        _refuse_another_model(model, about)
-    else:
-        model = _model_class(about.get("model", "LogisticModel")).load(folder / "model.npz")
-    return model, options, schema, state
+    """Model, options, schema and the promise's state from a folder; the model may be given instead of read.
 
-
-def _fingerprint(model: Refittable) -> dict[str, Any]:
-    """Enough to know a model again: its rows, and its scores of a few of them."""
-    scores = model.score(model.train.X[:: max(1, len(model.train) // 16)][:16])
-    return {"data_checksum": model.train.checksum, "scores": [float(score) for score in scores]}
-
-
-def _refuse_another_model(model: Refittable, about: dict[str, Any]) -> None:
-    """What was found or proven about one model says nothing about another."""
-    if not isinstance(model, Refittable):
+    Files that are missing or changed are refused, and a model that is not the one the promise is about.
+    """
+    if model is not None and not isinstance(model, Refittable):
         raise OptionError(
             f"Expected the model that the explainer was saved with, got {type(model).__name__}; a pipeline goes into "
             'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
         )
-    saved, own = about["fingerprint"], _fingerprint(model)
-    same = saved["data_checksum"] == own["data_checksum"] and np.allclose(saved["scores"], own["scores"], atol=1e-6)
-    if not same:
+    folder = Path(path)
+    advice = "check the path, or save the explainer again with this version"
+    with told_as(f"a folder written by Rocerf.save ({FILE_FORMAT})", f"{folder} which is not", advice):
+        contents, about = _checked(folder)
+        arrays, told = arrays_and_about(FileRead(folder / PROMISE, contents[PROMISE]), PROMISE_FORMAT)
+        schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])
+        options = about["options"]
+        if told["promise"] != options["promise"]:
+            raise ValueError(f"its {PROMISE} is about the promise {told['promise']!r}")
+        if about["prices"]:
+            options["cost"] = CostTable.from_pairs(about["prices"])
+        if about["simulated"]:
+            options["promise"] = Simulated(**about["simulated"])
+        kind = _model_class(about["model"])
+    if model is None:
+        model = kind.load(FileRead(folder / MODEL, contents[MODEL]))
+        assert model is not None
+    saved = {name.removeprefix("about "): values for name, values in arrays.items() if name.startswith("about ")}
+    difference = Identity(told["values"], saved).difference(Identity.of(model, options["k"]))
+    if difference is not None:
         raise FileFormatError(
-            "Expected the model that the explainer was saved with, got one with other rows or other scores; "
-            "give that model, or make a new explainer for this one."
+            f"Expected the model that the explainer was saved with, got one with {difference}: what was found or "
+            "proven about one says nothing about another; give that model, or make a new explainer for this one."
         )
+    return model, options, schema, {name: values for name, values in arrays.items() if not name.startswith("about ")}
+
+
+def _checked(folder: Path) -> tuple[Mapping[str, bytes], dict[str, Any]]:
+    """The files of a folder, all of one moment, and its list of them, which they match."""
+    contents = read_folder(folder, FILES)
+    if MANIFEST not in contents:
+        raise FileNotFoundError(f"it has no {MANIFEST}")
+    about = json.loads(contents[MANIFEST].decode("utf-8"))
+    if about["format"] != FILE_FORMAT:
+        raise ValueError(f"its format is {about['format']!r}, which said less about itself")
+    check_seal(about)
+    for name in (MODEL, PROMISE):
+        if name not in contents:
+            raise ValueError(f"its {name} is missing")
+        if sha256_of(contents[name]) != about["files"][name]:
+            raise ValueError(f"its {name} is damaged, or was changed or replaced after the explainer was saved")
+    return contents, about
 
 
 def _model_class(name: str) -> Any:
@@ -157,12 +186,25 @@ def _learned(promise: Promise) -> dict[str, Any]:
 
 
 def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
-    """Give a fresh promise what it had learned when it was saved."""
+    """Give a fresh promise what it had learned when it was saved; a proof about anything else is refused."""
     if isinstance(promise, Retrained) and state:
         promise.slack = float(state["slack"])
         rows = np.split(state["rows"], np.cumsum(state["sizes"])[:-1])
         promise.pool = Pool(LinearEnsemble(state["slopes"], state["constants"]), rows)
     elif isinstance(promise, SimulatedPromise) and state:
         promise.from_arrays(state)
-    elif isinstance(promise, Certified) and state:
-        promise.certificate = Certificate.from_arrays(state)
+    elif isinstance(promise, Certified):
+        promise.certificate = _proof_about(promise, state)
+
+
+def _proof_about(promise: Certified, state: dict[str, NDArray[Any]]) -> Certificate:
+    with told_as("a proof to be in the explainer's folder", "none", "save the explainer again"):
+        certificate = Certificate.from_arrays(state)
+    own = CertifiedAbout.of(promise.model, promise.k)
+    difference = "nothing said about it" if certificate.about is None else certificate.about.difference(own)
+    if difference is not None:
+        raise FileFormatError(
+            f"Expected a proof about this model, {promise.k} deletions and this version of rocerf, got one about "
+            f"{difference}; make the explainer again and save it."
+        )
+    return certificate

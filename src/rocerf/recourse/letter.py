@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from rocerf.data.documents import json_document, read_text
-from rocerf.errors import FileFormatError, RocerfError
 from rocerf.recourse.letter_words import ENGLISH, Words, words_of
 from rocerf.recourse.result import Status
+from rocerf.storage.reading import told_as
+from rocerf.storage.whole_file import write_text
 from rocerf.visible import one_line, visible
 
 FILE_FORMAT = "rocerf-letter/1"
@@ -165,7 +166,7 @@ class Letter:
         }
         text = _with_escapes(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         if path is not None:
-            Path(path).write_text(text, "utf-8")
+            write_text(path, text)
         return text
 
     @classmethod
@@ -175,7 +176,8 @@ class Letter:
         A letter in a language of your own needs its ``language=Words(...)`` to be written out again.
         """
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        try:
+        expected = f"a letter written by Letter.to_json ({FILE_FORMAT}), as text or as a path to it"
+        with told_as(expected, "something else", "check the path, or write it again"):
             document = json_document(str(source) if is_text else read_text(Path(source)))
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
@@ -193,11 +195,6 @@ class Letter:
                 refusal_reasons=None if document["refusal_reasons"] is None else tuple(document["refusal_reasons"]),
                 words=words,
             )
-        except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RocerfError) as error:
-            raise FileFormatError(
-                f"Expected a letter written by Letter.to_json ({FILE_FORMAT}), as text or as a path to it, got "
-                f"something else ({type(error).__name__}: {error}); check the path, or write it again."
-            ) from error
 
 
 @cache

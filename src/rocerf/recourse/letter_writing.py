@@ -20,7 +20,7 @@ from rocerf.recourse.letter import Detail, Letter, LetterChange, LetterPromise, 
 from rocerf.recourse.letter_numbers import stated
 from rocerf.recourse.letter_words import Words, words_of
 from rocerf.recourse.recheck import check_same_model
-from rocerf.recourse.result import Recourses, Status
+from rocerf.recourse.result import Recourses, Settings, Status
 
 if TYPE_CHECKING:
     from rocerf.recourse.explainer import Rocerf
@@ -68,7 +68,7 @@ def write_letters(
     first = batches[0]
     reasons = _reasons(refusal_reasons, first.names)
     checked = [stated(explainer, batch, digits) for batch in batches]
-    writer = _Writer(first, words, explainer)
+    writer = _Writer(first, words, explainer, explainer.settings())
     letters = []
     for person, name in enumerate(first.names):
         options = writer.options(checked, person)
@@ -215,6 +215,7 @@ class _Writer:
     batch: Recourses
     words: Words
     explainer: Rocerf
+    settings: Settings
 
     def options(self, checked: Sequence[tuple[Recourses, NDArray[np.bool_]]], person: int) -> tuple[Option, ...]:
         """What the batches, as stated, offer one person, cheapest first, each once."""
@@ -232,10 +233,12 @@ class _Writer:
                 change = float(np.abs(after[places] - before[places]).max())
                 was, now = self.own(attribute, before, person, LOST * change), self.detail(attribute, after)
                 changes.append(LetterChange(was.feature, was.label, was.value, now.value, was.text, now.text, now.unit))
-        given, settings = batch[person], batch.settings
-        sentence = self.words.promised(settings.promise, given.promise, settings.k, settings.delta)
-        assumptions = tuple(self.words.assumption_words.get(said, said) for said in settings.assumptions)
-        promise = LetterPromise(settings.promise, sentence, settings.k, given.certified, assumptions)
+        # What is promised is what the explainer promises, whatever the answers say that came back from a file.
+        own = self.settings
+        given = replace(batch, settings=own)
+        sentence = self.words.promised(own.promise, given._sentence(person), own.k, own.delta)
+        assumptions = tuple(self.words.assumption_words.get(said, said) for said in own.assumptions)
+        promise = LetterPromise(own.promise, sentence, own.k, given._is_certified(person), assumptions)
         return Option(tuple(changes), promise, rounded)
 
     def held(self, person: int) -> tuple[Detail, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rocerf.errors import DataError, ModelError, OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
-from rocerf.recourse.result import Recourses, finite_or_none
+from rocerf.recourse.result import Recourses, Settings, finite_or_none
 
 Array = NDArray[np.float64]
 
@@ -115,10 +115,17 @@ class Recheck:
         return json.dumps({**summary, "summary": str(self), "people": self.records()}, default=str)
 
 
-def recheck(model: Refittable, recourses: Recourses | Sequence[Recourses], deleted_ids: Iterable[Any]) -> Recheck:
+def recheck(
+    model: Refittable,
+    recourses: Recourses | Sequence[Recourses],
+    deleted_ids: Iterable[Any],
+    *,
+    promised: Settings | None = None,
+) -> Recheck:
     """Retrain the model without these rows and see which recourses still hold.
 
-    Several batches are options for the same people, as :meth:`rocerf.Rocerf.alternatives` gives them.
+    Several batches are options for the same people, as :meth:`rocerf.Rocerf.alternatives` gives them. ``promised`` are
+    the settings that they must have been made with, where these are known; else their own say what was promised.
 
     Examples
     --------
@@ -135,9 +142,10 @@ def recheck(model: Refittable, recourses: Recourses | Sequence[Recourses], delet
             "Expected recourses, or several batches of them (as Rocerf.alternatives gives), got "
             f"{', '.join(type(batch).__name__ for batch in batches) or 'none'}; pass what explain returned."
         )
+    settings = batches[0].settings if promised is None else promised
     for batch in batches:
         check_same_model(model, batch)
-    settings = batches[0].settings
+        _check_same_promise(settings, batch)
     rows = model.train.positions(deleted_ids)
     later = model.without(model.train.ids[rows]) if len(rows) else model
     answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
@@ -152,6 +160,17 @@ def recheck(model: Refittable, recourses: Recourses | Sequence[Recourses], delet
     options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
     told = options if len(batches) > 1 else None
     return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told)
+
+
+def _check_same_promise(settings: Settings, recourses: Recourses) -> None:
+    """Refuse recourses that were given another promise than the one they are told to be about."""
+    for name in ("promise", "k"):
+        expected, got = getattr(settings, name), getattr(recourses.settings, name)
+        if got != expected:
+            raise DataError(
+                f"Expected recourses made with {name} {expected!r}, got some made with {got!r}; use the explainer that "
+                "made them (Rocerf.save keeps it), and options of one call of alternatives."
+            )
 
 
 def check_same_model(model: Refittable, recourses: Recourses) -> None:

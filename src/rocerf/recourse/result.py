@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
-from rocerf.errors import FileFormatError, RocerfError
 from rocerf.promises.held_out import HeldOut
+from rocerf.storage.reading import told_as
+from rocerf.storage.seals import SEAL, check_seal, sealed
+from rocerf.storage.whole_file import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
 
-FILE_FORMAT = "rocerf-recourses/2"
+FILE_FORMAT = "rocerf-recourses/3"
 
 
 class Status(Enum):
@@ -285,9 +287,10 @@ class Recourses:
         return frame
 
     def to_json(self, path: str | PathLike[str] | None = None, *, training_rows: bool = False) -> str:
-        """The batch as JSON text, also written to ``path`` if given.
+        """The batch as JSON text, also written to ``path`` if given, in one step.
 
-        Ids of training rows are other people's data; they are included only with ``training_rows=True``.
+        It carries a checksum of its content, by which :meth:`from_json` notices changes. Ids of training rows are other
+        people's data; they are included only with ``training_rows=True``.
         """
         document: dict[str, Any] = {
             "format": FILE_FORMAT,
@@ -298,12 +301,14 @@ class Recourses:
             "frame_columns": self.frame_columns,
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
         }
+        plain = json.loads(json.dumps(document, allow_nan=False, default=str))
+        records = [self._record(i, training_rows) for i in range(len(self))]
+        head = json.dumps({**plain, SEAL: sealed({**plain, "people": records})[SEAL]})
         # One line a person: short enough to ship, and still readable in a diff.
-        people = ",\n  ".join(json.dumps(self._record(i, training_rows), allow_nan=False) for i in range(len(self)))
-        head = json.dumps(document, allow_nan=False, default=str)
+        people = ",\n  ".join(json.dumps(record, allow_nan=False) for record in records)
         text = f'{head[:-1]},\n "people": [\n  {people}\n ]}}'
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_text(path, text)
         return text
 
     def _record(self, i: int, training_rows: bool) -> dict[str, Any]:
@@ -327,19 +332,16 @@ class Recourses:
 
     @classmethod
     def from_json(cls, source: str | PathLike[str]) -> Recourses:
-        """Read what :meth:`to_json` wrote: the text itself, or a path to it."""
+        """Read what :meth:`to_json` wrote: the text itself, or a path to it; what was changed since is refused."""
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        try:
+        advice = "check the path (tables such as .csv cannot be read back), or write them again with this version"
+        expected = f"recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it"
+        with told_as(expected, "something else", advice):
             document = json_document(str(source) if is_text else read_text(Path(source)))
             if document["format"] != FILE_FORMAT:
-                raise KeyError(document["format"])
+                raise ValueError(f"its format is {document['format']!r}")
+            check_seal(document)
             return cls._from_document(document)
-        except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RocerfError) as error:
-            raise FileFormatError(
-                f"Expected recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it, "
-                f"got something else ({type(error).__name__}: {error}); check the path (tables such as .csv cannot "
-                "be read back), or write them again with this version."
-            ) from error
 
     @classmethod
     def _from_document(cls, document: Mapping[str, Any]) -> Recourses:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
 from rocerf.deletion.certificate.curvature_bounds import Array, Indices
 from rocerf.errors import ModelError
@@ -33,6 +34,7 @@ class Certificate:
     theta: Array
     pieces: tuple[Piece, ...]
     seconds: float = 0.0
+    about: CertifiedAbout | None = None  # what was proven about; without it a certificate is not kept
 
     def lower(self, points: Array) -> Array:
         """Proven lower bounds of ``x'theta_S`` over all deletions, shape (P,); -inf if not closed."""
@@ -75,15 +77,16 @@ class Certificate:
         return best, worst
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Flatten into named arrays, for ``numpy.savez``."""
+        """Flatten into named arrays, with what the proof is about."""
+        if self.about is None:
+            raise ModelError(
+                "Expected a certificate that says what it is about, got one that does not; use certify_model."
+            )
         arrays: dict[str, NDArray[Any]] = {
+            **self.about.to_arrays(),
             "closed": np.array(self.closed),
             "reason": np.array(self.reason),
-            "k": np.array(self.k),
-            "version": np.array(self.version),
-            "design": self.rows.design,
-            "sign": self.rows.sign,
-            "theta": self.theta,
+            "way": np.array(self.version),
             "count": np.array(len(self.pieces)),
             "seconds": np.array(self.seconds),
         }
@@ -94,14 +97,15 @@ class Certificate:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Certificate:
         """Rebuild a certificate from :meth:`to_arrays` (or from a loaded ``.npz``)."""
-        count = int(arrays["count"])
+        count, about = int(arrays["count"]), CertifiedAbout.from_arrays(arrays)
         return cls(
             closed=bool(arrays["closed"]),
             reason=str(arrays["reason"]),
-            k=int(arrays["k"]),
-            version=str(arrays["version"]),
-            rows=Rows(np.asarray(arrays["design"]), np.asarray(arrays["sign"])),
-            theta=np.asarray(arrays["theta"]),
+            k=about.k,
+            version=str(arrays["way"]),
+            rows=Rows(about.design, about.sign),
+            theta=about.theta,
             pieces=tuple(piece_from_arrays(arrays, f"piece{at}_") for at in range(count)),
             seconds=float(arrays["seconds"]),
+            about=about,
         )

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows
 from rocerf.deletion.certificate.branching import Tree
 from rocerf.deletion.certificate.cells import close_cells
@@ -36,19 +38,19 @@ def certify_model(model: LogisticModel, k: int, options: Options | None = None) 
     The certificate speaks of design rows (``model.design(X)``) and of log-odds: it does not know the decision
     threshold, so the caller subtracts ``model.offset`` from its bounds to get bounds of ``model.score``.
     """
-    objective = model.objective
-    # certify() scales P to a largest entry of 1; liblinear's intercept entry 1/s^2 may be larger.
-    share = model.penalty.per_row * float(objective.penalised.max(initial=0.0))
-    return certify(
-        model.design(model.train.X),
+    about = CertifiedAbout.of(model, k)
+    certificate = certify(
+        about.design,
         model.train.y,
-        model.theta,
-        objective.penalty_diagonal,
+        about.theta,
+        about.penalty,
         k,
-        weights=objective.weights,
-        per_row_penalty=share or None,
+        weights=about.weights,
+        # certify() scales P to a largest entry of 1; liblinear's intercept entry 1/s^2 may be larger.
+        per_row_penalty=float(about.row_penalty.max(initial=0.0)) or None,
         options=options,
     )
+    return replace(certificate, about=about)
 
 
 def certify(
@@ -80,6 +82,10 @@ def certify(
         theta=problem.theta,
         pieces=tuple(pieces),
         seconds=time.perf_counter() - began,
+        about=CertifiedAbout(
+            *(problem.k, problem.design, problem.sign, problem.theta),
+            *(problem.weight, problem.penalty, problem.row_penalty),
+        ),
     )
 
 

@@ -1,0 +1,139 @@
+"""Which model something was found or proven about, in full: what is true of one model says nothing about another.
+
+Two models may share their rows and their scores and still part ways when rows are deleted: ``C`` and
+``gamma = 1 / (2 C n)`` have the same parameters today. So everything that retraining depends on is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.models.design import AffineDesign, Design
+from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Refittable
+
+#: Numbers are the same up to this share of the largest of their kind; scores of networks and other estimators, which
+#: depend on threads and libraries, up to that.
+SAME, SAME_SCORE = 1e-9, 1e-6
+
+#: Training rows whose scores are compared, for models that are known by what they say.
+COMPARED_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """A model and a number of deletions, as plain values and arrays by what they mean."""
+
+    values: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, model: Refittable, k: int) -> Identity:
+        """Of this model and k."""
+        values = {
+            "kind of model": type(model).__name__,
+            "number of deletions": int(k),
+            "training rows": model.train.checksum,
+            "favourable label": str(model.train.favourable),
+            "threshold": getattr(model, "threshold", None),
+        }
+        if isinstance(model, LogisticModel):
+            return cls(values | _objective(model), _logistic_arrays(model))
+        arrays = {"scores": model.score(model.train.X[:COMPARED_ROWS]), **_parameters(model)}
+        return cls(values | _options(model), arrays)
+
+    def difference(self, other: Identity) -> str | None:
+        """What is not the same in the other one, in words; None where all is."""
+        for name in (*self.values, *other.values):
+            if not _same_value(self.values.get(name), other.values.get(name)):
+                return f"different {name} ({_shown(other.values.get(name))}, not {_shown(self.values.get(name))})"
+        return first_difference(self.arrays, other.arrays)
+
+
+def first_difference(saved: Mapping[str, NDArray[Any]], own: Mapping[str, NDArray[Any]]) -> str | None:
+    """The first array that is not the same, or not in both, in words."""
+    for name in (*saved, *own):
+        if name not in saved or name not in own:
+            return f"{'no' if name in saved else 'its own'} {name}"
+        if not same_array(saved[name], own[name], SAME_SCORE if name == "scores" else SAME):
+            return f"different {name}"
+    return None
+
+
+def same_array(one: NDArray[Any], other: NDArray[Any], share: float = SAME) -> bool:
+    """Whether two arrays hold the same, numbers up to a share of the largest."""
+    one, other = np.asarray(one), np.asarray(other)
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind not in "fiub" or other.dtype.kind not in "fiub":
+        return bool(np.array_equal(one, other))
+    size = float(np.abs(one[np.isfinite(one)]).max(initial=0.0))
+    return bool(np.allclose(one, other, rtol=0.0, atol=share * size, equal_nan=True))
+
+
+def _objective(model: LogisticModel) -> dict[str, Any]:
+    weights = model.class_weight
+    return {
+        "penalty of the model": model.penalty.per_model,
+        "penalty of each row": model.penalty.per_row,
+        "penalty of the intercept": model.objective.intercept_penalty,
+        "intercept": model.design.intercept,
+        "class weights": None if weights is None else sorted([str(label), float(w)] for label, w in weights.items()),
+        "preprocessing rule": model.preprocessing,
+    }
+
+
+def _logistic_arrays(model: LogisticModel) -> dict[str, NDArray[Any]]:
+    objective, design = model.objective, model.design
+    arrays = {"parameters": model.theta, "penalties": objective.penalty_diagonal}
+    if isinstance(design, AffineDesign):
+        arrays |= {"design's matrix": design.matrix, "design's shift": design.shift}
+    elif isinstance(design, Design):
+        arrays |= {"design's centre": design.centre, "design's scale": design.scale}
+    further = {
+        "deployed parameters": model.deployed_theta,
+        "weights of rows": objective.weights,
+        "handicap": None if model.parts is None else model.parts.handicap,
+    }
+    return arrays | {name: values for name, values in further.items() if values is not None}
+
+
+def _parameters(model: Refittable) -> dict[str, NDArray[Any]]:
+    """The parameters of a network."""
+    if type(model).__name__ != "NeuralModel":
+        return {}
+    from rocerf.models.network import state_arrays
+
+    return {f"parameters {place}": values for place, values in enumerate(state_arrays(getattr(model, "module")))}  # noqa: B009
+
+
+def _options(model: Refittable) -> dict[str, Any]:
+    """The plain options of an estimator, by which it is fitted again."""
+    estimator = getattr(model, "estimator", None)
+    if estimator is None:
+        return {}
+    plain = {name: value for name, value in estimator.get_params().items() if _is_plain(value)}
+    return {
+        "estimator": type(estimator).__name__,
+        "estimator's options": sorted([n, repr(v)] for n, v in plain.items()),
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _same_value(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float | int):
+        return same_array(np.array(one), np.array(float(other)))
+    return bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:12]}..."
