@@ -18,6 +18,7 @@ from rocerf import Letter, LogisticModel, Recourses, Rocerf, Status, TrainingSet
 from rocerf.files import write_letters
 from rocerf.recourse.letter import Detail, LetterChange, LetterPromise, Option
 from rocerf.recourse.letter_files import letter_file_names
+from rocerf.storage import disk
 from rocerf.visible import one_line, visible
 
 ODD = [
@@ -74,16 +75,18 @@ def test_people_of_one_name_do_not_share_a_file(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Path.write_text
+    real, calls = disk.write, []
 
-    def full(self: Path, *arguments: Any, **options: Any) -> int:
-        if self.name == "letter-2.txt":
+    def full(handle: int, content: bytes) -> None:
+        calls.append(handle)
+        if len(calls) == 3:
             raise OSError(28, "No space left on device")
-        return real(self, *arguments, **options)
+        real(handle, content)
 
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(ValueError, match=r"3 letters in .*No space left.* at letter-2\.txt; the first 2 were written"):
+    monkeypatch.setattr(disk, "write", full)
+    with pytest.raises(ValueError, match=r"3 letters in .*No space left.* at letter-2\.txt; letters of an earlier run"):
         write_letters(letters_to([0, 1, 2]), tmp_path, "text")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- nobody writes a paragraph of their own -------------------------------------------------------
