@@ -130,3 +130,12 @@ class AffineDesign:
         if self.intercept:
             constants = constants + coefficients[..., q]
         return slopes, constants
+
+
+def with_ones(images: Array, design: AnyDesign) -> Array:
+    """Design rows (m, p) out of what preprocessing made of rows, (m, q): with the 1 of the intercept, if there is one.
+
+    >>> with_ones(np.array([[2.0]]), Design.identity(1, intercept=True)).tolist()
+    [[2.0, 1.0]]
+    """
+    return np.column_stack([images, np.ones(len(images))]) if design.intercept else np.asarray(images)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rocerf.data.frames import Frames
 from rocerf.data.training_set_file import pack, plain_label, unpack
 from rocerf.errors import OptionError
+from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic_fit import LogisticFit, Polish
 from rocerf.models.logistic_objective import Penalty
@@ -43,13 +44,19 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         "intercept": design.intercept,
         "intercept_penalty": fit.objective.intercept_penalty,
         "polish": None if fit.polish is None else asdict(fit.polish),
+        "arithmetic": {"bits": fit.arithmetic.bits, "score_error": fit.arithmetic.score_error},
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
     arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
     if fit.deployed_theta is not None:
         arrays["deployed_theta"] = fit.deployed_theta
+    if fit.arithmetic.design_error is not None:
+        arrays["design_error"] = fit.arithmetic.design_error
     if parts is not None and parts.handicap is not None:
         arrays["handicap"] = parts.handicap
+    images = None if parts is None else parts.training_images()
+    if images is not None:
+        arrays["images"] = images
     if parts is not None and parts.recipe is not None and parts.recipe.missing.any():
         arrays["missing"] = parts.recipe.missing
     with open(path, "wb") as file:
@@ -86,6 +93,7 @@ def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFi
         deployed_theta=arrays.get("deployed_theta"),
         polish=None if about["polish"] is None else Polish(**about["polish"]),
         parts=_parts(about, arrays),
+        arithmetic=Arithmetic(**about.get("arithmetic", {}), design_error=arrays.get("design_error")),
     )
     if pipeline is None:
         return fit
@@ -100,7 +108,12 @@ def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelinePa
     if about.get("pipeline") is None:
         return None
     frames = Frames.from_dict(about["pipeline"]["frames"])
-    return PipelineParts(frames, checked_rule(about["pipeline"]["preprocessing"]), handicap=arrays.get("handicap"))
+    return PipelineParts(
+        frames,
+        checked_rule(about["pipeline"]["preprocessing"]),
+        handicap=arrays.get("handicap"),
+        stored_images=arrays.get("images"),
+    )
 
 
 def _with_pipeline(

@@ -149,7 +149,7 @@ class NeuralModel:
         d = train.X.shape[1]
         units = None if width is None else positive_whole(width, "width")
         layers = positive_whole(hidden_layers, "hidden_layers")
-        design = Design(train.X.mean(axis=0), np.array(train.spread), False) if scale else _unscaled(d)
+        design = Design(np.array(train.centre), np.array(train.spread), False) if scale else _unscaled(d)
         retrainer = OwnTraining(Architecture.of(d, width=units, hidden_layers=layers), training)
         model = cls._trained(
             train,

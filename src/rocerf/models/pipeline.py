@@ -20,12 +20,13 @@ from rocerf.errors import (
     SingularCurvatureError,
     UnsupportedModelError,
 )
+from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign
 from rocerf.models.estimator_fitting import own_copy, refuse_unfitted, refuse_what_is_no_classifier
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
-from rocerf.models.pipeline_check import refuse_what_is_not_affine, with_checked_fills
+from rocerf.models.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.pipeline_parts import Deployed, PipelineParts, PreprocessingRule, Recipe, checked_rule, filled
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
 from rocerf.models.pipeline_steps import (
@@ -218,21 +219,28 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
     if not hasattr(last, "coef_"):
         raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
-    found = _affine_map(Probe(steps, rows.frames, ranges), rows)
+    probe = Probe(steps, rows.frames, ranges)
+    found = _affine_map(probe, rows)
     X = filled(rows.X, rows.missing, found.fills, rows.frames)
     frames = Frames.of(rows.frames.schema, rows.frame, found.fills)
     train = rows.training_set(X)
     read = read_logistic_regression(last, train, same_columns=False)
+    deployed = Deployed.of(pipeline, steps, train)
     parts = PipelineParts(
         frames,
         rule,
-        deployed=Deployed.of(pipeline, steps, train),
+        deployed=deployed,
         recipe=Recipe(steps, rows.frame, np.array(rows.y), rows.missing, ranges),
     )
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
     design = AffineDesign(found.matrix, found.shift, read.intercept)
-    return LogisticModel(replace(LogisticFit.taken_over(last, read, train, design, threshold), parts=parts))
+    fit = LogisticFit.taken_over(last, read, train, design, threshold)
+    error = largest_error(probe, found, rows.frame, X)
+    arithmetic = Arithmetic.of(
+        steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error
+    )
+    return LogisticModel(replace(fit, parts=parts, arithmetic=arithmetic))
 
 
 def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:

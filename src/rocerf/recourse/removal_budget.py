@@ -71,7 +71,7 @@ def removal_budget(
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:
         if len(X):
-            holds = proof.read(X).values >= 0
+            holds = proof.proven(X) >= 0
             certified[holds] = np.maximum(certified[holds], proof.k)
     found = largest_survived(model, X, most, effort=effort, seed=seed, progress=progress)
     return RemovalBudget(certified, found, most, tuple(sorted(proof.k for proof in closed)))
