@@ -15,7 +15,7 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
-from rocerf.models.arithmetic import Arithmetic, bits_of
+from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.curvature import Curvature
 from rocerf.models.design import AnyDesign, Design, with_ones
 from rocerf.models.linear_ensemble import LinearEnsemble
@@ -130,9 +130,7 @@ class LogisticModel:
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
         fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold))
-        dtype, sign = fitted.coef_.dtype, 1.0 if fitted.classes_[1] == train.favourable else -1.0
-        own = lambda: sign * np.asarray(fitted.decision_function(train.X.astype(dtype)), np.float64)  # noqa: E731
-        return cls(replace(fit, arithmetic=Arithmetic.of(bits_of(dtype), own, fit.deployed_scores)))
+        return cls(fit.computing_as(fitted))
 
     @property
     def train(self) -> TrainingSet:
@@ -294,11 +292,9 @@ class LogisticModel:
         a model without a pipeline that is the thing itself. NaN where the pipeline fails.
         """
         matrix = self.matrix(X)
-        rows, own = self.design(matrix), np.ones(len(matrix), bool)
         if self.parts is not None:
-            images, own = self.parts.own_images(X, matrix, self.design.width - int(self.design.intercept))
-            rows[own] = with_ones(images[own], self.design)
-        return rows, own
+            return self.parts.own_design(X, matrix, self.design)
+        return self.design(matrix), np.ones(len(matrix), bool)
 
     def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
         """``g_i`` of the objective for these training rows, shape (m, p)."""

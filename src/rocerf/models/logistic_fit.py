@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DataError, NotConvergedError
-from rocerf.models.arithmetic import Arithmetic, allowed_error
+from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
 from rocerf.models.class_weight import row_weights
 from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
@@ -102,6 +102,15 @@ class LogisticFit:
         theta = self.minimum.theta if self.deployed_theta is None else self.deployed_theta
         design, X = self.objective.design, self.train.X
         return np.concatenate([design(X[rows]) @ theta for rows in self.objective.chunks()])
+
+    def computing_as(self, fitted: Any) -> LogisticFit:
+        """The same with the arithmetic of the bare scikit-learn model that it was taken over from."""
+        dtype, sign = fitted.coef_.dtype, 1.0 if fitted.classes_[1] == self.train.favourable else -1.0
+
+        def own() -> Array:
+            return sign * np.asarray(fitted.decision_function(self.train.X.astype(dtype)), np.float64)
+
+        return replace(self, arithmetic=Arithmetic.of(bits_of(dtype), own, self.deployed_scores))
 
     def without(self, ids: Iterable[Any]) -> LogisticFit:
         """Retrained without these rows; a pipeline's preprocessing stays, or is fitted again if that is its rule."""

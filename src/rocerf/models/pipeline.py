@@ -27,9 +27,18 @@ from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
 from rocerf.models.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
-from rocerf.models.pipeline_parts import Deployed, PipelineParts, PreprocessingRule, Recipe, checked_rule, filled
+from rocerf.models.pipeline_parts import (
+    REPRODUCED,
+    Deployed,
+    PipelineParts,
+    PreprocessingRule,
+    Recipe,
+    checked_rule,
+    filled,
+)
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
 from rocerf.models.pipeline_steps import (
+    FEW,
     CannotTransformError,
     Preprocessing,
     refuse_other_columns,
@@ -282,7 +291,7 @@ def connected(
     X = np.where(missing, np.nan, train.X)
     steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
     labels = _labels(train)
-    recipe = Recipe(steps, frame, labels, missing, ranges)
+    recipe = Recipe(_own_steps(steps, fit, parts, frame, labels), frame, labels, missing, ranges)
     if fit.deployed_theta is None:  # retrained: no pipeline is this model
         return replace(parts, recipe=recipe)
     rows = _Rows(frame, labels, frames, {})
@@ -294,11 +303,38 @@ def connected(
     own = fit.objective.design(some) @ fit.deployed_theta
     same = design.width == len(fit.deployed_theta) and np.allclose(design(some) @ read.theta, own)
     if not same:
-        raise OptionError(
-            "Expected the fitted pipeline that the model was made from, got one that scores its training rows "
-            "differently; give that one, or take this one over with rocerf.from_pipeline."
-        )
+        raise _another_pipeline()
     return replace(parts, recipe=recipe, deployed=Deployed.of(pipeline, steps, train))
+
+
+def _own_steps(
+    steps: Preprocessing, fit: LogisticFit, parts: PipelineParts, frame: pd.DataFrame, labels: NDArray[Any]
+) -> Preprocessing:
+    """The preprocessing of the model: that of the pipeline given, or of a retrained model the same fitted again."""
+    design = fit.objective.design(fit.train.X[:FEW])
+    known = design[:, : design.shape[1] - int(fit.objective.design.intercept)]
+    error = REPRODUCED * (1.0 + np.abs(known).max(axis=0, initial=0.0))
+    if parts.stored_images is not None and fit.arithmetic.design_error is not None:
+        known, error = parts.stored_images[:FEW], fit.arithmetic.design_error
+
+    def makes_the_design(candidate: Preprocessing) -> bool:
+        images = candidate.where_possible(frame.iloc[:FEW], known.shape[1])
+        return images.shape == known.shape and bool((np.abs(images - known) <= error).all())  # false for NaN
+
+    if makes_the_design(steps):
+        return steps
+    if fit.deployed_theta is None:
+        again, _ = steps.fitted_again(frame, labels)
+        if makes_the_design(again):
+            return again
+    raise _another_pipeline()
+
+
+def _another_pipeline() -> OptionError:
+    return OptionError(
+        "Expected the fitted pipeline that the model was made from, got one that makes something else of its training "
+        "rows, or scores them differently; give that one, or take this one over with rocerf.from_pipeline."
+    )
 
 
 def _labels(train: TrainingSet) -> NDArray[Any]:

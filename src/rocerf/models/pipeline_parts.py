@@ -17,6 +17,7 @@ from rocerf.data.feature import Kind
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
+from rocerf.models.design import AnyDesign
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, close
 from rocerf.models.pipeline_steps import CannotTransformError, Preprocessing, quietly
 
@@ -167,19 +168,20 @@ class PipelineParts:
             return self.stored_images
         return self.recipe.steps(self.recipe.frame)
 
-    def own_images(self, X: Any, matrix: Array, width: int) -> tuple[Array, NDArray[np.bool_]]:
-        """What the preprocessing itself makes of people, (P, q = width), and of whom it was asked, (P,).
+    def own_design(self, X: Any, matrix: Array, design: AnyDesign) -> tuple[Array, NDArray[np.bool_]]:
+        """Design rows of people, who are X and the points (P, d), by the preprocessing itself, (P, p); of whom, (P,).
 
         It is asked about everybody whom the user's columns can hold, where it is at hand; NaN where it fails.
         """
-        images, asked = np.full((len(matrix), width), np.nan), self._askable(X, matrix)
+        rows, asked = design(matrix), self._askable(X, matrix)
         if self.handicap is not None:  # categories that the preprocessing, fitted again, does not know
             asked &= matrix @ self.handicap == 0
         if self.recipe is None:
             asked[:] = False
         elif asked.any():
-            images[asked] = self.recipe.steps.where_possible(self._own_rows(X, matrix, asked), width)
-        return images, asked
+            width = design.width - int(design.intercept)
+            rows[asked, :width] = self.recipe.steps.where_possible(self._own_rows(X, matrix, asked), width)
+        return rows, asked
 
     def _askable(self, X: Any, matrix: Array) -> NDArray[np.bool_]:
         """Whether the user's columns can hold each of these people, who are X and the points (P, d); (P,)."""
