@@ -108,7 +108,9 @@ def test_all_readings_of_a_point_agree(kind: str, seed: int) -> None:
 
     promise = Certified(model, 1)
     assert promise.impossible() is None
-    bound, read = promise.bound(X), promise.read(X).values
+    bound, reading = promise.bound(X), promise.read(X)
+    read, (slopes, constants) = reading.values, reading.cuts(X)
+    assert ((X @ slopes.T + constants - read[:, None]) / size[:, None] > -1e-8).all()  # cuts lie above the bound
     np.testing.assert_array_less(np.abs(bound - read) / size, 1e-9)
     np.testing.assert_array_less(np.abs(promise.proven(X) - bound), 1e-12)
     assert (bound <= truth + 1e-9 * size).all()

@@ -91,8 +91,13 @@ def test_where_the_stand_in_is_far_off_the_bound_is_of_what_the_pipeline_makes(s
     off = np.abs(model.score(rows) - images(pipeline, rows) @ model.theta).max()
     assert off > 1e-7  # else this test would show nothing
     # What the solver reads, at the stand-in, is lower by what the two may differ by: no point is lost at the end.
-    read = promise.read(model.matrix(rows)).values
-    assert (read <= promise.bound(rows) + 1e-9).all()
+    reading = promise.read(model.matrix(rows))
+    assert (reading.values <= promise.bound(rows) + 1e-9).all()
+    allowance, steepness = promise._allowance(model.matrix(rows))
+    assert (allowance > 0).all()
+    others = model.matrix(rows)[::-1]
+    along = (steepness * (others - model.matrix(rows))).sum(axis=1)
+    assert (promise._allowance(others)[0] >= allowance + along - 1e-9 * allowance).all()  # convex, with these slopes
 
 
 def test_theta_that_is_not_the_optimum_of_the_pipeline_s_rows_is_made_up_for() -> None:
