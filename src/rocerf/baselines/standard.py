@@ -36,7 +36,7 @@ class Standard:
     @classmethod
     def of(cls, train: TrainingSet) -> Standard:
         """The standardisation of these rows."""
-        return cls(train.X.mean(axis=0), np.asarray(train.spread))
+        return cls(np.asarray(train.centre), np.asarray(train.spread))
 
     def inwards(self, X: Array) -> Array:
         """Standardised columns of points (..., d)."""

@@ -34,6 +34,42 @@ def is_frame(X: Any) -> bool:
     return any(c.__name__ == "DataFrame" and c.__module__.split(".")[0] == "pandas" for c in type(X).__mro__)
 
 
+def unmasked(values: Any) -> Any:
+    """Values of NumPy's masked arrays with the masked ones missing; whatever else as it is.
+
+    NumPy alone hands out the number under the mask, which nobody meant to give.
+
+    >>> unmasked(np.ma.masked_array([1, 2], mask=[False, True])).tolist()
+    [1.0, nan]
+    """
+    if isinstance(values, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    hidden = np.ma.getmaskarray(values)
+    if not hidden.any():
+        return values.data
+    if values.dtype.kind in "biuf":
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    return np.where(hidden, None, np.asarray(values.data, dtype=object))  # type: ignore[call-overload]
+
+
+def complete(X: NDArray[np.float64], columns: tuple[str, ...], *, what: str) -> NDArray[np.float64]:
+    """The points (P, d) themselves, if every one is of finite numbers, or of none at all.
+
+    A row of NaN throughout is how an answer that was not given stands among those that were.
+    """
+    finite = np.isfinite(X)
+    bad = np.argwhere(~finite & ~np.isnan(X).all(axis=1, keepdims=True))
+    if len(bad):
+        row, column = bad[0]
+        raise DataError(
+            f"Expected finite numbers in {what}, got {X[row, column]} in {columns[column]!r} of row {row} "
+            f"({len(np.unique(bad[:, 0]))} such rows in all); fill them in, or leave these rows out."
+        )
+    return X
+
+
 def refuse_no_numbers(name: str, column: pd.Series[Any]) -> None:
     """Refuse columns whose type would pass for numbers and is none: dates, durations, complex numbers.
 
@@ -135,7 +171,7 @@ def _from_frame(frame: Any, what: str) -> NDArray[np.float64]:
 
 def _from_array(X: ArrayLike, what: str) -> NDArray[np.float64]:
     try:
-        given = np.asarray(X)
+        given = np.asarray(unmasked(X))
         # NumPy would turn text such as "1", dates and complex numbers into floats without a word.
         if given.dtype.kind not in "biufO":
             raise TypeError(f"values of type {given.dtype}")

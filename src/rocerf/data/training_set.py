@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import default_columns, numeric_matrix
+from rocerf.data.columns import default_columns, numeric_matrix, unmasked
 from rocerf.errors import DataError, IdError, LabelError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+#: Relative difference of numbers that are equal but for rounding: a few units in the last place.
+ROUNDING = 8 * np.finfo(np.float64).eps
+
+#: Spreads beyond which slopes, moves or costs of a column are no numbers any more.
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-300, 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +149,32 @@ class TrainingSet:
     @cached_property
     def spread(self) -> NDArray[np.float64]:
         """Standard deviation of each column, 1 where a column is constant; shape (d,)."""
-        spread = self.X.std(axis=0)
-        # A column equal in all rows has a rounding-sized deviation, not a real one.
-        floor = 1e-12 * np.maximum(1.0, np.abs(self.X).max(axis=0))
-        return _frozen(np.where(spread > floor, spread, 1.0))
+        unit = self._unit
+        scaled = self.X / unit
+        width = scaled.max(axis=0) - scaled.min(axis=0)
+        # Numbers that differ in their last digits only are one number and rounding, whatever the unit they are in.
+        constant = width <= ROUNDING * np.abs(scaled).max(axis=0)
+        rounding_alone = np.where(width > 0, np.maximum(1.0, unit), 1.0)
+        spread = np.where(constant, rounding_alone, unit * scaled.std(axis=0))
+        beyond = np.flatnonzero((spread < SMALLEST_SPREAD) | (spread > LARGEST_SPREAD))
+        if len(beyond):
+            raise DataError(
+                f"Expected columns with a spread from {SMALLEST_SPREAD:g} to {LARGEST_SPREAD:g}, which numbers of 64 "
+                f"bits can be divided by, got {spread[beyond[0]]:.3g} in {self.columns[beyond[0]]!r}; give that column "
+                "in another unit."
+            )
+        return _frozen(spread)
+
+    @cached_property
+    def centre(self) -> NDArray[np.float64]:
+        """Mean of each column, the number itself where it is the same in all rows; shape (d,)."""
+        first, unit = self.X[0], self._unit
+        return _frozen(np.where((first == self.X).all(axis=0), first, unit * (self.X / unit).mean(axis=0)))
+
+    @cached_property
+    def _unit(self) -> NDArray[np.float64]:
+        """A power of two near the largest number of each column: sums and squares in it neither overflow nor vanish."""
+        return np.asarray(np.ldexp(1.0, np.frexp(np.abs(self.X).max(axis=0))[1] - 1))
 
     @cached_property
     def _position(self) -> dict[Any, int]:
@@ -249,6 +278,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 def _as_given(values: Any) -> NDArray[Any]:
     """An array of the values themselves: NumPy alone turns NaN or 1 into text where one value is text."""
+    values = unmasked(values)
     array = np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         array = np.asarray(values, dtype=object)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import complete, people_matrix
 from rocerf.deletion.efforts import EFFORTS, Effort, checked_effort
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.k import number_of_deletions
@@ -142,20 +143,23 @@ class Adversary:
     def attack(self, points: Any, *, progress: Progress | None = None) -> Any:
         """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`."""
         if np.ndim(points) == 1:
-            return self.attack_all(self._matrix(np.asarray(points)[None, :]))[0]
-        matrix = self._matrix(points)
-        incomplete = int((~np.isfinite(matrix).all(axis=1)).sum())
-        if incomplete:
-            raise DataError(
-                f"Expected complete points to attack, got {incomplete} with missing values; "
-                "leave unanswered people out: recourses.points[recourses.answered]."
-            )
-        return self.attack_all(matrix, progress=progress)
+            return self.attack_all(self._matrix(np.asanyarray(points)[None, :]))[0]
+        return self.attack_all(self._matrix(points), progress=progress)
 
     def _matrix(self, points: Any) -> Array:
+        """Points (P, d) of finite numbers."""
+        columns = self.model.train.columns
         if isinstance(self.model, LogisticModel):
-            return self.model.matrix(points)
-        return np.asarray(points, dtype=np.float64)
+            matrix = self.model.matrix(points)
+        else:
+            matrix, _ = people_matrix(points, columns, named=self.model.train.from_frame)
+        blank = int(np.isnan(matrix).all(axis=1).sum())
+        if blank:
+            raise DataError(
+                f"Expected complete points to attack, got {blank} that are missing altogether; leave unanswered people "
+                "out: recourses.points[recourses.answered]."
+            )
+        return complete(matrix, columns, what="points to attack")
 
     def attack_all(
         self,
@@ -173,7 +177,7 @@ class Adversary:
         """
         if not isinstance(self.model, LogisticModel):
             finding = search_by_refits(self.model, X, self.k, self.effort)
-            return self._collected([finding], offset=0.0)
+            return self._collected([finding], np.zeros(len(X)))
         label = self.model.removable_class(self.k)
         if label is not None:
             return self._vanished(label, len(X))
@@ -200,7 +204,7 @@ class Adversary:
         """What the searches find for a logistic model, the preprocessing of a pipeline frozen."""
         assert isinstance(self.model, LogisticModel)
         findings = self._search_in_blocks(self.model.frozen, X, stop_below, known, progress)
-        return self._collected(findings, offset=self.model.offset)
+        return self._collected(findings, self.model.beyond_design(X))
 
     def _search_in_blocks(
         self,
@@ -210,7 +214,7 @@ class Adversary:
         known: list[NDArray[np.intp]] | None,
         progress: Progress | None,
     ) -> list[Finding]:
-        directions = model.score_gradient(X)
+        directions, beyond = model.score_gradient(X), model.beyond_design(X)
         size = max(1, min(64, BLOCK_ENTRIES // len(model.train), -(-len(X) // workers())))
         blocks = [slice(start, start + size) for start in range(0, len(X), size)]
         self.models.prepare()
@@ -218,7 +222,7 @@ class Adversary:
         findings: list[Finding] = []
 
         def one(block: slice) -> Finding:
-            floor = None if stop_below is None else stop_below[block] + model.offset
+            floor = None if stop_below is None else stop_below[block] - beyond[block]
             own = directions[block]
             return search(
                 self.models,
@@ -239,14 +243,15 @@ class Adversary:
                     progress(sum(map(len, findings)), len(X))
         return findings
 
-    def _collected(self, findings: list[Finding], offset: float) -> Attacks:
+    def _collected(self, findings: list[Finding], beyond: Array) -> Attacks:
+        """What was found, with what scores are besides the searched ``x~'theta``, (P,)."""
         scores = np.concatenate([f.scores for f in findings]) if findings else np.empty(0)
         thetas = np.concatenate([f.thetas for f in findings]) if findings else np.empty((0, 0))
         slopes, constants = np.empty((len(scores), 0)), np.full(len(scores), np.nan)
         if findings and isinstance(self.model, LogisticModel):
             slopes, constants = self.model.halfspaces(thetas)
         return Attacks(
-            scores=scores - offset,
+            scores=scores + beyond,
             thetas=thetas,
             slopes=slopes,
             constants=constants,

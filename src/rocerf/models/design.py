@@ -72,7 +72,7 @@ class Design:
     @classmethod
     def standardising(cls, train: TrainingSet, *, intercept: bool) -> Design:
         """Columns of these rows in units of their own spread, about their own mean."""
-        return cls(train.X.mean(axis=0), np.array(train.spread), intercept)
+        return cls(np.array(train.centre), np.array(train.spread), intercept)
 
     @property
     def width(self) -> int:
@@ -144,3 +144,12 @@ class AffineDesign:
         if self.intercept:
             constants = constants + coefficients[..., q]
         return slopes, constants
+
+
+def with_ones(images: Array, design: AnyDesign) -> Array:
+    """Design rows (m, p) out of what preprocessing made of rows, (m, q): with the 1 of the intercept, if there is one.
+
+    >>> with_ones(np.array([[2.0]]), Design.identity(1, intercept=True)).tolist()
+    [[2.0, 1.0]]
+    """
+    return np.column_stack([images, np.ones(len(images))]) if design.intercept else np.asarray(images)

@@ -125,7 +125,7 @@ def _as_the_authors(model: Refittable, x0: Array, seed: int) -> _Cloud | None:
     if accepted.all():
         return None
     # Standardised columns and liblinear's penalty, in which the place of the origin is felt.
-    design = Design(model.train.X.mean(axis=0), spread, True)
+    design = Design(np.asarray(model.train.centre), spread, True)
     return _Cloud(points, accepted, np.exp(-(drawn**2).sum(axis=1)), design, 1.0)
 
 

@@ -15,8 +15,9 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
+from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.curvature import Curvature
-from rocerf.models.design import AnyDesign, Design
+from rocerf.models.design import AnyDesign, Design, with_ones
 from rocerf.models.linear_ensemble import LinearEnsemble
 from rocerf.models.logistic_fit import LogisticFit, Polish
 from rocerf.models.logistic_objective import LogisticObjective, Penalty
@@ -130,7 +131,7 @@ class LogisticModel:
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
         fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold))
-        return cls(replace(fit, unfitted=unfitted_copy(fitted)))
+        return cls(replace(fit.computing_as(fitted), unfitted=unfitted_copy(fitted)))
 
     @property
     def train(self) -> TrainingSet:
@@ -151,6 +152,11 @@ class LogisticModel:
     def polish(self) -> Polish | None:
         """How far scikit-learn's fit was from its optimum, or None for our own fit."""
         return self._fit.polish
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """How the model taken over computes; our own fit does in double precision."""
+        return self._fit.arithmetic
 
     @property
     def design(self) -> AnyDesign:
@@ -228,12 +234,17 @@ class LogisticModel:
         return self._scores(self.matrix(X), self.theta)
 
     def _scores(self, X: Array, theta: Array) -> Array:
-        scores = self.score_gradient(X) @ theta - self.offset
+        scores = self.score_gradient(X) @ theta + self.beyond_design(X)
         if self.parts is not None:
             scores[np.isnan(X).any(axis=1)] = np.nan
-            if self.parts.handicap is not None:
-                scores += X @ self.parts.handicap
         return scores
+
+    def beyond_design(self, X: Array) -> Array:
+        """What scores are besides ``x~'theta``, for points (P, d): the threshold, categories refused; shape (P,)."""
+        beyond = np.full(len(X), -self.offset)
+        if self.parts is not None and self.parts.handicap is not None:
+            beyond += X @ self.parts.handicap
+        return beyond
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
         """1 where accepted, else 0, by the model as deployed; shape (P,).
@@ -269,6 +280,22 @@ class LogisticModel:
     def score_gradient(self, X: Array) -> Array:
         """The design rows: ``d score / d theta``, shape (P, p)."""
         return self.design(X)
+
+    def training_design(self) -> Array:
+        """The design rows that it is trained on, (n, p): those that a pipeline itself makes of its training rows."""
+        images = None if self.parts is None else self.parts.training_images()
+        return self.design(self.train.X) if images is None else with_ones(images, self.design)
+
+    def own_design(self, X: ArrayLike | pd.DataFrame) -> tuple[Array, NDArray[np.bool_]]:
+        """Design rows of people as its pipeline itself makes them, (P, p), and whether it made them, (P,).
+
+        The others, where no pipeline is at hand or its columns cannot hold a point, are what :attr:`design` makes; for
+        a model without a pipeline that is the thing itself. NaN where the pipeline fails.
+        """
+        matrix = self.matrix(X)
+        if self.parts is not None:
+            return self.parts.own_design(X, matrix, self.design)
+        return self.design(matrix), np.ones(len(matrix), bool)
 
     def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
         """``g_i`` of the objective for these training rows, shape (m, p)."""
@@ -370,6 +397,7 @@ class LogisticModel:
         return (
             convention,
             *self._what_stays(),
+            *self.arithmetic.assumptions(),
             f"the model is at the optimum of this objective to {max(self.optimality, 1e-10):.0e} (Newton decrement)",
         )
 

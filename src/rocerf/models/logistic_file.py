@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rocerf.data.frames import Frames
 from rocerf.data.training_set_file import pack, plain_label, unpack
 from rocerf.errors import OptionError
+from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.estimator_fitting import unfitted_copy
 from rocerf.models.logistic_fit import LogisticFit, Polish
@@ -46,13 +47,19 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         "intercept": design.intercept,
         "intercept_penalty": fit.objective.intercept_penalty,
         "polish": None if fit.polish is None else asdict(fit.polish),
+        "arithmetic": {"bits": fit.arithmetic.bits, "score_error": fit.arithmetic.score_error},
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
     arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
     if fit.deployed_theta is not None:
         arrays["deployed_theta"] = fit.deployed_theta
+    if fit.arithmetic.design_error is not None:
+        arrays["design_error"] = fit.arithmetic.design_error
     if parts is not None and parts.handicap is not None:
         arrays["handicap"] = parts.handicap
+    images = None if parts is None else parts.training_images()
+    if images is not None:
+        arrays["images"] = images
     if parts is not None and parts.recipe is not None and parts.recipe.missing.any():
         arrays["missing"] = parts.recipe.missing
     write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
@@ -105,6 +112,7 @@ def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
         deployed_theta=arrays.get("deployed_theta"),
         polish=None if about["polish"] is None else Polish(**about["polish"]),
         parts=_parts(about, arrays),
+        arithmetic=Arithmetic(**about.get("arithmetic", {}), design_error=arrays.get("design_error")),
     )
 
 
@@ -114,7 +122,12 @@ def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelinePa
     if about.get("pipeline") is None:
         return None
     frames = Frames.from_dict(about["pipeline"]["frames"])
-    return PipelineParts(frames, checked_rule(about["pipeline"]["preprocessing"]), handicap=arrays.get("handicap"))
+    return PipelineParts(
+        frames,
+        checked_rule(about["pipeline"]["preprocessing"]),
+        handicap=arrays.get("handicap"),
+        stored_images=arrays.get("images"),
+    )
 
 
 def _with_pipeline(

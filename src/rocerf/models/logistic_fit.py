@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import NotConvergedError
+from rocerf.errors import DataError, NotConvergedError
+from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
 from rocerf.models.class_weight import row_weights
 from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
@@ -38,8 +39,9 @@ class Polish:
 class LogisticFit:
     """All that a logistic model consists of.
 
-    ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere; ``parts`` is
-    what a model has that came from a pipeline; ``unfitted`` is a clone of what the user fitted, to be fitted anew.
+    ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere, and
+    ``arithmetic`` how that model computes; ``parts`` is what a model has that came from a pipeline; ``unfitted`` is a
+    clone of what the user fitted, to be fitted anew.
     """
 
     train: TrainingSet
@@ -51,6 +53,7 @@ class LogisticFit:
     polish: Polish | None = None
     parts: PipelineParts | None = None
     unfitted: Any = None
+    arithmetic: Arithmetic = field(default_factory=Arithmetic)
 
     @classmethod
     def minimised(
@@ -65,6 +68,7 @@ class LogisticFit:
         start: Array | None = None,
     ) -> LogisticFit:
         """At the optimum of this objective, found by Newton from ``start`` (p,)."""
+        _refuse_too_large(train, design)
         weights = row_weights(train, class_weight)
         objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
@@ -95,6 +99,21 @@ class LogisticFit:
             fit = made(None)
         return replace(fit, deployed_theta=read.theta, polish=refuse_far_from_optimum(fit, read.theta, fitted))
 
+    def deployed_scores(self) -> Array:
+        """``x~'theta`` of the training rows by the parameters in use, in double precision; (n,)."""
+        theta = self.minimum.theta if self.deployed_theta is None else self.deployed_theta
+        design, X = self.objective.design, self.train.X
+        return np.concatenate([design(X[rows]) @ theta for rows in self.objective.chunks()])
+
+    def computing_as(self, fitted: Any) -> LogisticFit:
+        """The same with the arithmetic of the bare scikit-learn model that it was taken over from."""
+        dtype, sign = fitted.coef_.dtype, 1.0 if fitted.classes_[1] == self.train.favourable else -1.0
+
+        def own() -> Array:
+            return sign * np.asarray(fitted.decision_function(self.train.X.astype(dtype)), np.float64)
+
+        return replace(self, arithmetic=Arithmetic.of(bits_of(dtype), own, self.deployed_scores))
+
     def without(self, ids: Iterable[Any]) -> LogisticFit:
         """Retrained without these rows; a pipeline's preprocessing stays, or is fitted again if that is its rule."""
         gone = self.train.positions(ids)
@@ -102,7 +121,8 @@ class LogisticFit:
         if self.parts is not None and self.parts.rule == "refitted":
             return self._refitted_on(left, kept)
         parts = None if self.parts is None else self.parts.retrained(kept)
-        return replace(self._again(left, self.objective.design, self.minimum.theta), parts=parts)
+        again = self._again(left, self.objective.design, self.minimum.theta)
+        return replace(again, parts=parts, arithmetic=self.arithmetic)
 
     def _refitted_on(self, left: TrainingSet, kept: NDArray[np.intp]) -> LogisticFit:
         """Retrained on these rows, the preprocessing of the pipeline fitted again."""
@@ -117,7 +137,9 @@ class LogisticFit:
         start = np.asarray(np.linalg.lstsq(design(some), scores)[0], dtype=np.float64)
         train = left.with_values(refit.X) if refit.recipe.missing.any() else left
         parts = PipelineParts(refit.frames, "refitted", recipe=refit.recipe, handicap=refit.handicap)
-        return replace(self._again(train, design, start), parts=parts)
+        error = allowed_error(refit.images, refit.found(refit.X), refit.found.scale(refit.X))
+        arithmetic = replace(self.arithmetic, design_error=error)
+        return replace(self._again(train, design, start), parts=parts, arithmetic=arithmetic)
 
     def _again(self, train: TrainingSet, design: AnyDesign, start: Array) -> LogisticFit:
         """The same objective on other rows, or over another design."""
@@ -132,3 +154,21 @@ class LogisticFit:
             start=start,
         )
         return replace(made, unfitted=self.unfitted)
+
+
+#: Size of an entry of a design row up to which sums of squares are numbers.
+LARGEST_ENTRY = 1e150
+
+
+def _refuse_too_large(train: TrainingSet, design: AnyDesign) -> None:
+    """Curvature is a sum of squares of design rows: refuse columns of which it would be infinite."""
+    ends = np.vstack([train.X.min(axis=0), train.X.max(axis=0)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.abs(design(ends)).max(axis=0)
+    if not (sizes <= LARGEST_ENTRY).all():
+        worst = int(np.argmax(np.nan_to_num(sizes, nan=np.inf)))
+        name = train.columns[worst] if len(train.columns) + int(design.intercept) == len(sizes) else f"number {worst}"
+        raise DataError(
+            f"Expected columns whose squares are numbers (up to {LARGEST_ENTRY:g} in size), got {sizes[worst]:.3g} in "
+            f"column {name}; scale the columns, or give that one in another unit."
+        )

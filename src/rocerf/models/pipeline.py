@@ -20,6 +20,7 @@ from rocerf.errors import (
     SingularCurvatureError,
     UnsupportedModelError,
 )
+from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign
 from rocerf.models.estimator_fitting import (
     own_copy,
@@ -30,10 +31,19 @@ from rocerf.models.estimator_fitting import (
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
-from rocerf.models.pipeline_check import refuse_what_is_not_affine, with_checked_fills
-from rocerf.models.pipeline_parts import Deployed, PipelineParts, PreprocessingRule, Recipe, checked_rule, filled
+from rocerf.models.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
+from rocerf.models.pipeline_parts import (
+    REPRODUCED,
+    Deployed,
+    PipelineParts,
+    PreprocessingRule,
+    Recipe,
+    checked_rule,
+    filled,
+)
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
 from rocerf.models.pipeline_steps import (
+    FEW,
     CannotTransformError,
     Preprocessing,
     refuse_other_columns,
@@ -223,22 +233,28 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
     if not hasattr(last, "coef_"):
         raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
-    found = _affine_map(Probe(steps, rows.frames, ranges), rows)
+    probe = Probe(steps, rows.frames, ranges)
+    found = _affine_map(probe, rows)
     X = filled(rows.X, rows.missing, found.fills, rows.frames)
     frames = Frames.of(rows.frames.schema, rows.frame, found.fills)
     train = rows.training_set(X)
     read = read_logistic_regression(last, train, same_columns=False)
+    deployed = Deployed.of(pipeline, steps, train)
     parts = PipelineParts(
         frames,
         rule,
-        deployed=Deployed.of(pipeline, steps, train),
+        deployed=deployed,
         recipe=Recipe(steps, rows.frame, np.array(rows.y), rows.missing, ranges),
     )
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
     design = AffineDesign(found.matrix, found.shift, read.intercept)
     fit = LogisticFit.taken_over(last, read, train, design, threshold)
-    return LogisticModel(replace(fit, parts=parts, unfitted=unfitted_copy(pipeline)))
+    error = largest_error(probe, found, rows.frame, X)
+    arithmetic = Arithmetic.of(
+        steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error
+    )
+    return LogisticModel(replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline)))
 
 
 def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
@@ -287,7 +303,7 @@ def connected(
     X = np.where(missing, np.nan, train.X)
     steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
     labels = _labels(train)
-    recipe = Recipe(steps, frame, labels, missing, ranges)
+    recipe = Recipe(_own_steps(steps, fit, parts, frame, labels), frame, labels, missing, ranges)
     if fit.deployed_theta is None:  # retrained: no pipeline is this model
         return replace(parts, recipe=recipe)
     rows = _Rows(frame, labels, frames, {})
@@ -299,11 +315,38 @@ def connected(
     own = fit.objective.design(some) @ fit.deployed_theta
     same = design.width == len(fit.deployed_theta) and np.allclose(design(some) @ read.theta, own)
     if not same:
-        raise OptionError(
-            "Expected the fitted pipeline that the model was made from, got one that scores its training rows "
-            "differently; give that one, or take this one over with rocerf.from_pipeline."
-        )
+        raise _another_pipeline()
     return replace(parts, recipe=recipe, deployed=Deployed.of(pipeline, steps, train))
+
+
+def _own_steps(
+    steps: Preprocessing, fit: LogisticFit, parts: PipelineParts, frame: pd.DataFrame, labels: NDArray[Any]
+) -> Preprocessing:
+    """The preprocessing of the model: that of the pipeline given, or of a retrained model the same fitted again."""
+    design = fit.objective.design(fit.train.X[:FEW])
+    known = design[:, : design.shape[1] - int(fit.objective.design.intercept)]
+    error = REPRODUCED * (1.0 + np.abs(known).max(axis=0, initial=0.0))
+    if parts.stored_images is not None and fit.arithmetic.design_error is not None:
+        known, error = parts.stored_images[:FEW], fit.arithmetic.design_error
+
+    def makes_the_design(candidate: Preprocessing) -> bool:
+        images = candidate.where_possible(frame.iloc[:FEW], known.shape[1])
+        return images.shape == known.shape and bool((np.abs(images - known) <= error).all())  # false for NaN
+
+    if makes_the_design(steps):
+        return steps
+    if fit.deployed_theta is None:
+        again, _ = steps.fitted_again(frame, labels)
+        if makes_the_design(again):
+            return again
+    raise _another_pipeline()
+
+
+def _another_pipeline() -> OptionError:
+    return OptionError(
+        "Expected the fitted pipeline that the model was made from, got one that makes something else of its training "
+        "rows, or scores them differently; give that one, or take this one over with rocerf.from_pipeline."
+    )
 
 
 def _labels(train: TrainingSet) -> NDArray[Any]:

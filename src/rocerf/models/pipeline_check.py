@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.arithmetic import allowed_error
 from rocerf.models.pipeline_probe import AffineMap, Probe, close, limits_of
 from rocerf.models.pipeline_steps import CHUNK, CannotTransformError
 
@@ -62,6 +63,19 @@ def _refuse_random_rows(probe: Probe, found: AffineMap) -> None:
         raise not_affine(
             _blamed(probe, found), "rows within and somewhat beyond the training rows' ranges come out differently"
         )
+
+
+def largest_error(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> Array:
+    """What to allow for between the preprocessing and the map, over all training rows and random rows; (q,).
+
+    ``frame`` and ``X`` (n, d) are the training rows, as for :func:`refuse_what_is_not_affine`.
+    """
+    points = random_points(probe, found, RANDOM_ROWS, np.random.default_rng(3))
+    error = allowed_error(_images(probe, points), found(points), found.scale(np.vstack([points, X])))
+    for start in range(0, len(X), CHUNK):
+        part = slice(start, start + CHUNK)
+        error = np.maximum(error, allowed_error(probe.steps(frame.iloc[part]), found(X[part]), 0.0 * error))
+    return error
 
 
 def with_checked_fills(probe: Probe, found: AffineMap) -> AffineMap:

@@ -17,6 +17,7 @@ from rocerf.data.feature import Kind
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
+from rocerf.models.design import AnyDesign
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, close
 from rocerf.models.pipeline_steps import CannotTransformError, Preprocessing, quietly
 
@@ -106,17 +107,18 @@ class Recipe:
                 "preprocessing='frozen'."
             )
         fills = {name: found.fills[name] for name in frames.fills if name in found.fills}  # those that were checked
-        return Refit(replace(self, steps=steps), found, replace(frames, fills=fills), X)
+        return Refit(replace(self, steps=steps), found, replace(frames, fills=fills), X, images)
 
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """Preprocessing fitted again: as a map, and with the rows (n, d) as it fills them."""
+    """Preprocessing fitted again: as a map, with the rows (n, d) as it fills them and what it makes of them (n, q)."""
 
     recipe: Recipe
     found: AffineMap
     frames: Frames
     X: Array
+    images: Array
 
     @property
     def handicap(self) -> Array | None:
@@ -136,8 +138,9 @@ def filled(X: Array, missing: NDArray[np.bool_], fills: Mapping[str, float], fra
 class PipelineParts:
     """What a logistic model has that came from a pipeline.
 
-    ``deployed`` is None for retrained models and for models read from a file, ``recipe`` for the latter;
-    ``handicap`` (d,) is added to the slopes in schema space.
+    ``deployed`` is None for retrained models and for models read from a file, ``recipe`` for the latter, which have
+    ``stored_images`` (n, q) instead: what the preprocessing made of the training rows. ``handicap`` (d,) is added to
+    the slopes in schema space.
     """
 
     frames: Frames
@@ -145,6 +148,7 @@ class PipelineParts:
     deployed: Deployed | None = None
     recipe: Recipe | None = None
     handicap: Array | None = None
+    stored_images: Array | None = None
 
     def matrix(self, X: Any) -> Array:
         """People (P, d) in schema space, from the user's own columns, or given as points of schema space."""
@@ -153,14 +157,41 @@ class PipelineParts:
     def own_log_odds(self, X: Any, matrix: Array) -> Array:
         """Log-odds (P,) by the user's pipeline; NaN where it was not asked, as its columns cannot hold the point."""
         log_odds = np.full(len(matrix), np.nan)
-        asked = np.isfinite(matrix).all(axis=1)
-        own = self.frames.are_of(X)
-        if not own:
-            asked &= self._expressible(matrix)
+        asked = self._askable(X, matrix)
         if self.deployed is not None and asked.any():
-            frame = X[asked] if own else self.frames.decode(matrix[asked])
-            log_odds[asked] = self.deployed.log_odds(frame)
+            log_odds[asked] = self.deployed.log_odds(self._own_rows(X, matrix, asked))
         return log_odds
+
+    def training_images(self) -> Array | None:
+        """What the preprocessing makes of the training rows (n, q); None for a file that does not say."""
+        if self.stored_images is not None or self.recipe is None:
+            return self.stored_images
+        return self.recipe.steps(self.recipe.frame)
+
+    def own_design(self, X: Any, matrix: Array, design: AnyDesign) -> tuple[Array, NDArray[np.bool_]]:
+        """Design rows of people, who are X and the points (P, d), by the preprocessing itself, (P, p); of whom, (P,).
+
+        It is asked about everybody whom the user's columns can hold, where it is at hand; NaN where it fails.
+        """
+        rows, asked = design(matrix), self._askable(X, matrix)
+        if self.handicap is not None:  # categories that the preprocessing, fitted again, does not know
+            asked &= matrix @ self.handicap == 0
+        if self.recipe is None:
+            asked[:] = False
+        elif asked.any():
+            width = design.width - int(design.intercept)
+            rows[asked, :width] = self.recipe.steps.where_possible(self._own_rows(X, matrix, asked), width)
+        return rows, asked
+
+    def _askable(self, X: Any, matrix: Array) -> NDArray[np.bool_]:
+        """Whether the user's columns can hold each of these people, who are X and the points (P, d); (P,)."""
+        complete = np.isfinite(matrix).all(axis=1)
+        return np.asarray(complete if self.frames.are_of(X) else complete & self._expressible(matrix))
+
+    def _own_rows(self, X: Any, matrix: Array, which: NDArray[np.bool_]) -> pd.DataFrame:
+        """Some of these people in the user's columns: as they were given, if they were given so."""
+        rows: pd.DataFrame = X[which] if self.frames.are_of(X) else self.frames.decode(matrix[which])
+        return rows
 
     def _expressible(self, matrix: Array) -> NDArray[np.bool_]:
         """Points that the user's columns can hold: whole numbers whole, one category each; (P,)."""
@@ -173,7 +204,8 @@ class PipelineParts:
     def retrained(self, rows: NDArray[np.intp]) -> PipelineParts:
         """What the model retrained on these rows has, where its preprocessing stays."""
         recipe = None if self.recipe is None else self.recipe.keeping(rows)
-        return replace(self, deployed=None, recipe=recipe)
+        images = None if self.stored_images is None else self.stored_images[rows]
+        return replace(self, deployed=None, recipe=recipe, stored_images=images)
 
     def assumptions(self) -> tuple[str, ...]:
         """What happens to the pipeline when rows are deleted, in sentences."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.arithmetic import bits_of
 from rocerf.models.pipeline_steps import CannotTransformError, Preprocessing
 
 if TYPE_CHECKING:
@@ -220,8 +221,7 @@ class Probe:
     @property
     def tolerance(self) -> float:
         """The largest relative difference that counts as none."""
-        narrow = any(dtype.lower() in ("float32", "float16") for dtype in self.frames.dtypes.values())
-        return NARROW_TOLERANCE if narrow else TOLERANCE
+        return NARROW_TOLERANCE if bits_of(*self.frames.dtypes.values()) < 64 else TOLERANCE
 
 
 def close(images: Array, found: AffineMap, X: Array, tolerance: float) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import ColumnError, UnsupportedModelError
+from rocerf.models.arithmetic import bits_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,10 +106,32 @@ class Preprocessing:
 
     def transformed(self, frame: pd.DataFrame) -> Array:
         """The transformers' result (m, q), whatever they raise."""
+        return dense(self._seen(frame))
+
+    def _seen(self, frame: pd.DataFrame) -> Any:
+        """What the classifier sees of these rows, in the type in which it sees it."""
         rows = self.given(frame)
         for part in self.parts:
             rows = part.transform(rows)
-        return dense(rows)
+        return rows
+
+    def bits(self, frame: pd.DataFrame) -> int:
+        """Bits of the floating-point numbers that these rows are, or that the classifier sees of them: 64, 32, 16."""
+        chosen = frame[list(self.columns)]
+        with quietly():
+            seen = self._seen(frame.iloc[:2])
+        dtypes = seen.dtypes if hasattr(seen, "dtypes") else [seen.dtype]
+        return bits_of(*chosen.dtypes, *dtypes)
+
+    def where_possible(self, frame: pd.DataFrame, width: int) -> Array:
+        """What the classifier sees of these rows (m, q = width), NaN for rows that the transformers fail on."""
+        try:
+            return self(frame)
+        except CannotTransformError:
+            if len(frame) == 1:
+                return np.full((1, width), np.nan)
+        half = len(frame) // 2
+        return np.vstack([self.where_possible(part, width) for part in (frame.iloc[:half], frame.iloc[half:])])
 
     def __call__(self, frame: pd.DataFrame) -> Array:
         """What the classifier sees of these rows, shape (m, q)."""

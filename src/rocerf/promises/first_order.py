@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +96,7 @@ class FirstOrder:
         shifted = self.model.shifted_score(self._worst(X)[1])
         return lambda points: Reading(*shifted(points)).floored_by(Plain(self.model).read(points))
 
-    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+    def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """``f_A`` at points (P, d) without selecting rows, by duality where the effects are kept; (P,)."""
         if not isinstance(self.effects, RowEffects):
             return self.read(X).foreseen

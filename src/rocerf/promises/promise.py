@@ -143,10 +143,11 @@ class Learning(Protocol):
 class Rereadable(Protocol):
     """What a promise adds that can be read by other code than the one solvers read it with."""
 
-    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+    def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """The lowest score foreseen at points (P, d) that are about to leave, (P,).
 
-        It may not rest on anything that a solver says of them. Below ``delta`` any value below it will do.
+        It may not rest on anything that a solver says of them. Below ``delta`` any value below it will do. ``rows`` are
+        the same points as they are handed out, a DataFrame, where the user has columns of their own.
         """
         ...
 

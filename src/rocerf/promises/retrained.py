@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +159,7 @@ class Retrained:
             self._searched.update(X[place].tobytes() for place in asking[lowest[asking] >= floor[asking]])
         return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
-    def margins_at(self, X: Array, delta: float = -np.inf) -> Array:
+    def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """The lowest score of points (P, d) over every model retrained so far and those in force, (P,).
 
         Where no search was made yet it is made now, whoever found the point.

@@ -74,19 +74,23 @@ def _refuse_nameless(people: Any) -> None:
         )
 
 
+def handed_out(
+    model: Refittable, points: Array, people: Array | None = None, missing: Sequence[Sequence[str]] | None = None
+) -> Any:
+    """Points (P, d) as the model is asked about them: for a pipeline in the user's own columns, else as they are.
+
+    In those columns ``people`` (P, d) who came without the features ``missing`` and do not change them are without them
+    again, and it is the pipeline that fills them in.
+    """
+    frames: Frames | None = getattr(model, "frames", None)
+    return points if frames is None else frames.decode(points, people=people, missing=missing)
+
+
 def judged(
     model: Refittable, points: Array, people: Array | None = None, missing: Sequence[Sequence[str]] | None = None
 ) -> Array:
-    """Scores (P,) by the model people are judged by today, asked about exactly the rows that are handed out.
-
-    Points (P, d) of a pipeline are handed out in the user's own columns. There ``people`` (P, d) who came without the
-    features ``missing`` and do not change them are without them again, and it is the pipeline that fills them in.
-    """
-    frames: Frames | None = getattr(model, "frames", None)
-    if frames is None:
-        return model.deployed_score(points)
-    rows: Any = frames.decode(points, people=people, missing=missing)
-    return model.deployed_score(rows)
+    """Scores (P,) by the model people are judged by today, asked about exactly the rows that are handed out."""
+    return model.deployed_score(handed_out(model, points, people, missing))
 
 
 def leaving(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import is_number
+from rocerf.data.columns import complete, is_number
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
@@ -452,7 +452,7 @@ class Rocerf:
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
         proofs = [self.promise] if isinstance(self.promise, Certified) else None
-        X = self.model.matrix(points)
+        X = complete(self.model.matrix(points), self.model.train.columns, what="points to find a removal budget for")
         return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import is_frame
 from rocerf.data.frames import Frames
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import PerPerson, Promise, Rereadable
-from rocerf.recourse.asked import judged, leaving
+from rocerf.recourse.asked import handed_out, leaving
 from rocerf.recourse.feasible_set import FeasibleSet
 
 Array = NDArray[np.float64]
@@ -66,12 +68,13 @@ class Gate:
         margins = np.full(len(points), np.nan)
         reasons = [""] * len(points)
         left = self._keeping("a rule is broken", allowed.holds(points), np.arange(len(points)), reasons)
+        rows = self._rows(points, allowed.X0, missing, left)
         if self.confirms and len(left):
-            without = None if missing is None else [missing[int(place)] for place in left]
-            scores = judged(self.model, points[left], allowed.X0[left], without)
-            left = self._keeping("the model in use refuses it", scores >= 0, left, reasons)
+            accepted = np.asarray(self.model.deployed_score(rows)) >= 0
+            rows = rows[accepted]
+            left = self._keeping("the model in use refuses it", accepted, left, reasons)
         if len(left):
-            found = margins_at(self.promise, points[left], allowed.X0[left], self.delta)
+            found = margins_at(self.promise, points[left], allowed.X0[left], self.delta, rows)
             kept = found >= self.delta if self.confirms else np.isfinite(found)
             margins[left[kept]] = found[kept]
             self._keeping("the promise is not kept", kept, left, reasons)
@@ -103,6 +106,11 @@ class Gate:
             todo = todo[~good]
         return Verdict(points, margins, tuple(reasons))
 
+    def _rows(self, points: Array, people: Array, missing: Missing, places: NDArray[np.intp]) -> Any:
+        """The points at these places as the model is asked about them."""
+        without = None if missing is None else [missing[int(place)] for place in places]
+        return handed_out(self.model, points[places], people[places], without)
+
     @staticmethod
     def _keeping(why: str, good: NDArray[np.bool_], places: NDArray[np.intp], reasons: list[str]) -> NDArray[np.intp]:
         """The places that are good; the others get their reason."""
@@ -111,8 +119,8 @@ class Gate:
         return places[good]
 
 
-def margins_at(promise: Promise, X: Array, X0: Array, delta: float) -> Array:
-    """The lowest score that the promise foresees at points (P, d) of people ``X0``, read anew; (P,).
+def margins_at(promise: Promise, X: Array, X0: Array, delta: float, rows: Any) -> Array:
+    """The lowest score that the promise foresees at points (P, d) of people ``X0``, handed out as ``rows``; (P,).
 
     -inf where a promise that is another one for each person cannot be made for somebody.
     """
@@ -121,8 +129,9 @@ def margins_at(promise: Promise, X: Array, X0: Array, delta: float) -> Array:
         for place in range(len(X)):
             own = promise.for_person(X0[place])
             if own is not None:
-                margins[place] = margins_at(own, X[[place]], X0[[place]], delta)[0]
+                one = slice(place, place + 1)
+                margins[one] = margins_at(own, X[one], X0[one], delta, rows[one])
         return margins
     if isinstance(promise, Rereadable):
-        return promise.margins_at(X, delta)
+        return promise.margins_at(X, delta, rows if is_frame(rows) else None)
     return promise.read(X, delta).foreseen

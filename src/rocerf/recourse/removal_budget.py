@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.budget import largest_survived
+from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
 from rocerf.promises.certified import Certified
 from rocerf.recourse.solution import Progress
@@ -49,6 +50,16 @@ class RemovalBudget:
         )
 
 
+def _quick_proofs(model: LogisticModel) -> list[Certified]:
+    """The proof for one deletion, where it is quick to make and the model is one that proofs can be about."""
+    if len(model.train) > QUICK_PROOF_ROWS:
+        return []
+    try:
+        return [Certified(model, 1)]
+    except (OptionError, UnsupportedModelError):  # preprocessing fitted again, less than double precision
+        return []
+
+
 def removal_budget(
     model: LogisticModel,
     X: Array,
@@ -61,17 +72,16 @@ def removal_budget(
 ) -> RemovalBudget:
     """Bounds on the number of deletions each point (P, d) survives, looked for up to ``most``.
 
-    ``proofs`` are certificates to ask; by default one for a single deletion, where the table is small and the
-    preprocessing of a pipeline stays as it is.
+    ``proofs`` are certificates to ask; by default one for a single deletion, where the table is small, the
+    preprocessing of a pipeline stays as it is and the model computes in double precision.
     """
     if proofs is None:
-        provable = len(model.train) <= QUICK_PROOF_ROWS and model.preprocessing != "refitted"
-        proofs = [Certified(model, 1)] if provable else []
+        proofs = _quick_proofs(model)
     certified = np.where(model.score(X) >= 0, 0, -1).astype(np.intp)
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:
         if len(X):
-            holds = proof.read(X).values >= 0
+            holds = proof.proven(X) >= 0
             certified[holds] = np.maximum(certified[holds], proof.k)
     found = largest_survived(model, X, most, effort=effort, seed=seed, progress=progress)
     return RemovalBudget(certified, found, most, tuple(sorted(proof.k for proof in closed)))

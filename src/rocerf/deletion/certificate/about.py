@@ -42,7 +42,7 @@ class CertifiedAbout:
         objective, train = model.objective, model.train
         return cls(
             k=k,
-            design=model.design(train.X),
+            design=model.training_design(),
             sign=1.0 - 2.0 * train.y,
             theta=model.theta,
             weights=np.ones(len(train)) if objective.weights is None else objective.weights,

@@ -35,8 +35,10 @@ _SIMPLE_WORK = 2e10  # rows^2 times columns above which the simple version is no
 def certify_model(model: LogisticModel, k: int, options: Options | None = None) -> Certificate:
     """Prove a lower bound of ``x'theta_S`` for every deletion of at most k of the model's training rows.
 
-    The certificate speaks of design rows (``model.design(X)``) and of log-odds: it does not know the decision
-    threshold, so the caller subtracts ``model.offset`` from its bounds to get bounds of ``model.score``.
+    It is about the rows that the model is really trained on (``model.training_design()``: those its pipeline makes, of
+    which theta may be the optimum to rounding only, which the gradient in the bound makes up for). The certificate
+    speaks of design rows and of log-odds: it does not know the decision threshold or categories that are refused, so
+    the caller adds ``model.beyond_design(X)`` to its bounds to get bounds of ``model.score``.
     """
     about = CertifiedAbout.of(model, k)
     certificate = certify(
