@@ -155,7 +155,7 @@ def told(case: Case, rng: np.random.Generator, folder: Path) -> Iterator[tuple[s
     yield "json", explainer, Recourses.from_json(path)
     if rng.random() < 0.5:
         explainer.save(folder / "explainer")
-        loaded = Rocerf.load(folder / "explainer", model=case.model if case.pipeline is not None else None)
+        loaded = Rocerf.load(folder / "explainer", model=case.model if rng.random() < 0.5 else None)
         yield "load", loaded, loaded.explain(case.people)
     if rng.random() < 0.3:
         for batch in explainer.alternatives(case.people, 2)[1:]:
