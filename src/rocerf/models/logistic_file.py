@@ -22,6 +22,8 @@ from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic_fit import LogisticFit, Polish
 from rocerf.models.logistic_objective import Penalty
 from rocerf.models.npz_file import arrays_and_about, reading
+from rocerf.models.own_refit import OwnEstimator
+from rocerf.models.pipeline_steps import split
 
 if TYPE_CHECKING:
     from rocerf.models.pipeline_parts import PipelineParts
@@ -43,6 +45,7 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         "intercept": design.intercept,
         "intercept_penalty": fit.objective.intercept_penalty,
         "polish": None if fit.polish is None else asdict(fit.polish),
+        "retraining": fit.retraining,
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
     arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
@@ -86,12 +89,15 @@ def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFi
         deployed_theta=arrays.get("deployed_theta"),
         polish=None if about["polish"] is None else Polish(**about["polish"]),
         parts=_parts(about, arrays),
+        retraining=about.get("retraining", None if "deployed_theta" not in arrays else "own"),
     )
     if pipeline is None:
         return fit
     if fit.parts is None:
         raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
-    return replace(fit, parts=_with_pipeline(fit, fit.parts, pipeline, arrays.get("missing")))
+    parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
+    own = None if fit.retraining is None else OwnEstimator.of(split(pipeline)[1])
+    return replace(fit, parts=parts, own=own)
 
 
 def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelineParts | None:

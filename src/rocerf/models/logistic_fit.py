@@ -16,6 +16,7 @@ from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
 
 if TYPE_CHECKING:
+    from rocerf.models.own_refit import OwnEstimator, RetrainingRule
     from rocerf.models.pipeline_parts import PipelineParts
     from rocerf.models.sklearn_reader import SklearnReading
 
@@ -39,7 +40,8 @@ class LogisticFit:
     """All that a logistic model consists of.
 
     ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere; ``parts`` is
-    what a model has that came from a pipeline.
+    what a model has that came from a pipeline; ``own`` is the user's estimator, unfitted, where it is known, and
+    ``retraining`` says who retrains a model that was fitted elsewhere.
     """
 
     train: TrainingSet
@@ -50,6 +52,8 @@ class LogisticFit:
     deployed_theta: Array | None = None
     polish: Polish | None = None
     parts: PipelineParts | None = None
+    own: OwnEstimator | None = None
+    retraining: RetrainingRule | None = None
 
     @classmethod
     def minimised(

@@ -25,6 +25,7 @@ from rocerf.models.estimator_fitting import own_copy, refuse_unfitted, refuse_wh
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
+from rocerf.models.own_refit import OwnEstimator, RetrainingRule, checked_retraining
 from rocerf.models.pipeline_check import refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.pipeline_parts import Deployed, PipelineParts, PreprocessingRule, Recipe, checked_rule, filled
 from rocerf.models.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
@@ -52,6 +53,7 @@ def from_pipeline(
     *,
     schema: FeatureSchema | None = None,
     preprocessing: PreprocessingRule = "frozen",
+    retraining: RetrainingRule = "own",
     favourable: Any = 1,
     ids: ArrayLike | Sequence[Any] | None = None,
     threshold: float = 0.5,
@@ -78,6 +80,9 @@ def from_pipeline(
     preprocessing : "frozen" or "refitted"
         Whether scalers, encoders and imputers stay as they are when rows are deleted, or are fitted again on the rows
         left. "refitted" is slower and excludes the promises "first_order" and "certified".
+    retraining : "own" or "exact"
+        Who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises then
+        allow for; or what you deploy is ``model.without``, the exact optimum.
     favourable : label
     ids : sequence of n unique values, optional
         By default the DataFrame's index.
@@ -113,7 +118,7 @@ def from_pipeline(
     """
     if otherwise not in ("refuse", "estimator"):
         raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
-    rule, threshold = checked_rule(preprocessing), checked_threshold(threshold)
+    rule, threshold, by = checked_rule(preprocessing), checked_threshold(threshold), checked_retraining(retraining)
     refuse_other_columns(train_df)
     _refuse_searches(pipeline)
     pipeline = own_copy(pipeline)
@@ -122,9 +127,9 @@ def from_pipeline(
     options = {"ids": ids, "favourable": favourable, "sample_weight": sample_weight}
     rows = _Rows(used, y, Frames.of(schema, used), options)
     if otherwise == "refuse":
-        return _logistic(pipeline, rows, rule, threshold)
+        return _logistic(pipeline, rows, rule, by, threshold)
     try:
-        return _logistic(pipeline, rows, rule, threshold)
+        return _logistic(pipeline, rows, rule, by, threshold)
     except (UnsupportedModelError, SingularCurvatureError, NoOptimumError):
         return _estimator(pipeline, rows, threshold)
 
@@ -206,7 +211,9 @@ def _refuse_searches(pipeline: Any) -> None:
         )
 
 
-def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: float) -> LogisticModel:
+def _logistic(
+    pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, threshold: float
+) -> LogisticModel:
     from sklearn.linear_model import LogisticRegression
 
     _, last = split(pipeline)
@@ -232,7 +239,8 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
     design = AffineDesign(found.matrix, found.shift, read.intercept)
-    return LogisticModel(replace(LogisticFit.taken_over(last, read, train, design, threshold), parts=parts))
+    made = LogisticFit.taken_over(last, read, train, design, threshold)
+    return LogisticModel(replace(made, parts=parts, own=OwnEstimator.of(last), retraining=retraining))
 
 
 def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
