@@ -203,7 +203,7 @@ class OwnRefit:
             except Exception as error:
                 raise UnsupportedModelError(
                     f"Expected an estimator that can be fitted on the {len(kept)} rows that are left, got an error "
-                    f"({type(error).__name__}: {error}); delete fewer rows, or deploy model.without: retraining='exact'."
+                    f"({type(error).__name__}: {error}); delete fewer rows, or use retraining='exact'."
                 ) from error
         self.refits += 1
         self.unconverged += any("ConvergenceWarning" in warning.category.__name__ for warning in told)

@@ -23,6 +23,7 @@ from rocerf.models.options import checked_seed, positive_whole
 from rocerf.promises.by_name import default_k, promise_about
 from rocerf.promises.certified import Certified
 from rocerf.promises.held_out import HeldOut
+from rocerf.promises.own_solver import OwnSolver, own_solver_from_arrays, without_allowance
 from rocerf.promises.promise import Promise
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.asked import Asked
@@ -31,6 +32,7 @@ from rocerf.recourse.cost import CostTable, Norm, NormCost, cost_named
 from rocerf.recourse.explainer_files import read_explainer, restore, write_explainer
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.master import Master
+from rocerf.recourse.own_fit_check import confirmed
 from rocerf.recourse.recheck import Recheck, recheck
 from rocerf.recourse.removal_budget import RemovalBudget, removal_budget
 from rocerf.recourse.result import Recourses, Settings, Status
@@ -212,6 +214,8 @@ class Rocerf:
         if excluded is not None:
             master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
         solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
+        if isinstance(self.promise, OwnSolver) and len(asking):
+            solution = confirmed(self.promise, solve, master, self.delta, solution)
         return self._assemble(asked, triage, master, solution)
 
     def alternatives(
@@ -427,7 +431,8 @@ class Rocerf:
             )
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
-        proofs = [self.promise] if isinstance(self.promise, Certified) else None
+        proof = without_allowance(self.promise)
+        proofs = [proof] if isinstance(proof, Certified) else None
         X = self.model.matrix(points)
         return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
 
@@ -454,6 +459,7 @@ class Rocerf:
         model, options, schema, state = read_explainer(path, model)
         k = options.pop("k")
         explainer = cls(model, k, schema=schema, **options)
+        explainer.promise = own_solver_from_arrays(explainer.promise, state)
         restore(explainer.promise, state)
         return explainer
 
