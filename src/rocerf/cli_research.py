@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli_options import Refit
 from rocerf.errors import OptionError
 from rocerf.terminal import console, print_json
 from rocerf.terminal import progress as progress_bar
@@ -81,6 +82,7 @@ def compare(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the network.")] = 100,
     device: Annotated[str, typer.Option(help="Where the network is trained: cpu, cuda, ...")] = "cpu",
     effort: Annotated[Effort, typer.Option(help="How hard the adversary looks.")] = Effort.NORMAL,
+    refit: Refit = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random steps.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -92,7 +94,9 @@ def compare(
     asking = read_people(people, id_column=id_column)
     fitted = _fitted(rows, model, c, network=network, epochs=epochs, seed=seed, device=device)
     with progress_bar(quiet=as_json) as step:
-        found = run(fitted, asking, k, methods=_names(methods), trials=trials, effort=effort, seed=seed, progress=step)
+        who: Any = None if refit is None else refit.value
+        options = {"trials": trials, "effort": effort, "seed": seed, "refit": who}
+        found = run(fitted, asking, k, methods=_names(methods), progress=step, **options)
     if out is not None:
         _write_comparison(found, out)
     if as_json:

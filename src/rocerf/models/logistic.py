@@ -404,8 +404,8 @@ class LogisticModel:
             return ()
         if self._fit.retraining == "own":
             return (
-                "the estimator that really retrains the model was not at hand: what is said of retraining is about "
-                "the exact optimum, of which its fit may stop short",
+                "the estimator that really retrains the model is not at hand; beyond what a promise allows for, its "
+                "fit may stop short of the exact optimum",
             )
         return ("retraining means rocerf's exact retraining (model.without), of which another fit may stop short",)
 

@@ -50,6 +50,22 @@ def checked_retraining(retraining: Any) -> RetrainingRule:
     return rule
 
 
+def as_retrained_by(model: Any, refit: RetrainingRule | None) -> Any:
+    """The model with the rule for who retrains it that an audit asks for; as it is where None is asked for."""
+    if refit is None:
+        return model
+    rule = checked_retraining(refit)
+    if getattr(model, "retraining", None) is not None:
+        model = model.with_retraining(rule)
+    if rule == "own" and getattr(model, "own_refit", None) is None:
+        raise OptionError(
+            f"Expected a model taken over from scikit-learn, with its estimator at hand, for refit='own', got a "
+            f"{type(model).__name__} without one; make it with LogisticModel.from_sklearn or rocerf.from_pipeline, or "
+            "read it with its pipeline."
+        )
+    return model
+
+
 @dataclass(frozen=True, eq=False)
 class OwnEstimator:
     """The user's classifier, unfitted, and how many iterations its fit took.

@@ -75,12 +75,12 @@ class OwnSolver:
     >>> import rocerf
     >>> from sklearn.linear_model import LogisticRegression
     >>> data = rocerf.load_dataset("german")
-    >>> model = rocerf.LogisticModel.from_sklearn(LogisticRegression(max_iter=1000).fit(data.train.X, data.train.y),
-    ...     rocerf.TrainingSet(data.train.X, data.train.y.astype(int)))
+    >>> train = rocerf.TrainingSet(data.train.X / data.train.spread, data.train.y)
+    >>> model = rocerf.LogisticModel.from_sklearn(LogisticRegression(max_iter=1000).fit(train.X, train.y), train)
     >>> promise = rocerf.Rocerf(model, k=4).promise
     >>> len(promise.errors)  # today's fit, 8 random deletions, 8 picked ones
     17
-    >>> bool((promise.allowance(data.test.X) > 0).all())
+    >>> bool((promise.allowance(train.X) > 0).all())
     True
     """
 

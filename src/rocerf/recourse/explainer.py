@@ -20,6 +20,7 @@ from rocerf.errors import OptionError, SchemaError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.models.options import checked_seed, positive_whole
+from rocerf.models.own_refit import RetrainingRule
 from rocerf.promises.by_name import default_k, promise_about
 from rocerf.promises.certified import Certified
 from rocerf.promises.held_out import HeldOut
@@ -409,12 +410,19 @@ class Rocerf:
             refusal_reasons=refusal_reasons,
         )
 
-    def recheck(self, recourses: Recourses | Sequence[Recourses], deleted_ids: Iterable[Any]) -> Recheck:
+    def recheck(
+        self,
+        recourses: Recourses | Sequence[Recourses],
+        deleted_ids: Iterable[Any],
+        *,
+        refit: RetrainingRule | None = None,
+    ) -> Recheck:
         """What deleting these rows does to recourses already given: retrain without them, see which still hold.
 
-        What :meth:`alternatives` gave is checked option by option.
+        What :meth:`alternatives` gave is checked option by option. ``refit`` says who retrains, as in
+        :func:`rocerf.recourse.recheck.recheck`.
         """
-        return recheck(self.model, recourses, deleted_ids)
+        return recheck(self.model, recourses, deleted_ids, refit=refit)
 
     def removal_budget(
         self, points: ArrayLike | pd.DataFrame, *, most: int | None = None, progress: Progress | None = None
