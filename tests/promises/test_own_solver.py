@@ -97,7 +97,7 @@ def test_words_never_call_the_users_own_fit_proven(taken: Any) -> None:
     explainer.explain(loans(20, seed=1)[0])
     assert any("LogisticRegression(solver='lbfgs', tol=0.0001" in told for told in explainer.settings().assumptions)
     assert len(explainer.promise.errors) == 17
-    assert any("in 17 fits; 2 times" in told for told in explainer.settings().assumptions)
+    assert any("in 17 fits the user's own estimator was measured" in told for told in explainer.settings().assumptions)
     exact = Rocerf(model.with_retraining("exact"), 1, promise="certified")
     assert isinstance(exact.promise, Certified)
     assert any("rocerf's exact retraining (model.without)" in told for told in exact.settings().assumptions)

@@ -358,7 +358,8 @@ class LogisticModel:
         """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.
 
         Scaling, penalty convention, class weights and threshold stay as they are; so does the preprocessing of a
-        pipeline, unless its rule is "refitted".
+        pipeline, unless its rule is "refitted". With ``retraining="exact"`` this is the model to deploy after a
+        deletion: an estimator fitted again stops somewhere near it.
         """
         return LogisticModel(self._fit.without(ids))
 
@@ -400,8 +401,10 @@ class LogisticModel:
         return self.parts.assumptions()
 
     def _who_retrains(self) -> tuple[str, ...]:
-        if self._fit.retraining is None or self.own_refit is not None:  # then the promise says what it allows for
+        if self._fit.retraining is None:
             return ()
+        if self.own_refit is not None:
+            return (f"after deletions the model is retrained from scratch by its user, with {self.own_refit.own}",)
         if self._fit.retraining == "own":
             return (
                 "the estimator that really retrains the model is not at hand; beyond what a promise allows for, its "

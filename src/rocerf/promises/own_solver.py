@@ -114,11 +114,6 @@ class OwnSolver:
         return self.inner.searches
 
     @property
-    def effort(self) -> str:
-        """How hard the inner promise looks, for one that looks."""
-        return str(getattr(self.inner, "effort", "normal"))
-
-    @property
     def wording(self) -> Wording:
         """The inner promise's words, and what is allowed for."""
         said = self.inner.wording
@@ -130,18 +125,15 @@ class OwnSolver:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Those of the inner promise; who retrains, and what was measured about it."""
-        own = self.model.own_refit
-        name = "an estimator of the user's own" if own is None else f"the user's own estimator, {own.own}"
-        if self._errors is None:
-            measured = "whose error is measured when it is first needed"
-        else:
-            measured = (
-                f"whose scores of training rows were measured to be off the exact optimum by up to "
-                f"{self.largest_error():.2g} in {len(self._errors)} fits; {SAFETY:g} times the largest error measured "
-                "at a point is taken off its margin"
-            )
-        return (*self.inner.assumptions, f"the model is retrained from scratch by {name}, {measured}")
+        """Those of the inner promise, and what was measured about the estimator that retrains."""
+        measured = (
+            "by how much the user's own fits are off the exact optimum is measured when it is first needed"
+            if self._errors is None
+            else f"in {len(self._errors)} fits the user's own estimator was measured to score training rows up to "
+            f"{self.largest_error():.2g} off the exact optimum; {SAFETY:g} times the largest error measured at a point "
+            "is taken off its margin"
+        )
+        return (*self.inner.assumptions, measured)
 
     @property
     def errors(self) -> LinearEnsemble:

@@ -453,7 +453,7 @@ class Rocerf:
             "cost": self.cost.name,
             "solver": self.solver,
             "max_changes": self.max_changes,
-            "effort": getattr(self.promise, "effort", self.effort),
+            "effort": getattr(without_allowance(self.promise), "effort", self.effort),
             "seed": self.seed,
         }
         write_explainer(path, self.model, options, self.schema, self.promise, self._table)
