@@ -132,7 +132,6 @@ def test_a_point_that_no_error_saves_is_taken_back(taken: Any, monkeypatch: pyte
 def test_errors_are_kept_in_a_file_without_the_estimator(taken: Any, tmp_path: Path) -> None:
     model = taken[1]
     explainer = Rocerf(model, K, effort="quick")
-    explainer.explain(loans(10, seed=1)[0])
     explainer.save(tmp_path / "kept")
     again = Rocerf.load(tmp_path / "kept")
     assert again.model.own_refit is None
