@@ -341,7 +341,15 @@ def own_fits_table() -> str:
     """Answers that the user's own refit refuses, with and without an allowance for its error."""
     found = record("own_fits")
     lines = [
-        _row("fitted by scikit-learn", "people", "k", "largest error", "refused, `exact`", "refused, `own`", "cost, `exact`")
+        _row(
+            "fitted by scikit-learn",
+            "people",
+            "k",
+            "largest error",
+            "refused, `exact`",
+            "refused, `own`",
+            "cost, `exact`",
+        )
         + " cost, `own` |",
         "|---|---|---|---|---|---|---|---|",
     ]
