@@ -81,7 +81,7 @@ class Task:
 
     def costs_without_rules(self, people: pd.DataFrame) -> Array:
         """What the same promise costs where every number of schema space may be anything, (P,)."""
-        bare = rocerf.LogisticModel(replace(self.model._fit, parts=None))
+        bare = rocerf.LogisticModel(replace(self.model._fit, parts=None, own=None, retraining=None))
         return rocerf.Rocerf(bare, SHARE, promise="retrained", cost=self.cost).explain(self.model.matrix(people)).costs
 
     def kept_answers(self, at: int, people: pd.DataFrame, audited: int) -> pd.DataFrame:
