@@ -574,6 +574,8 @@ def test_recheck_and_attack_refuse_what_does_not_fit(run: Any, files: Files, tmp
     assert_refused(run(*officer_arguments(files, "recheck", *given)), "no-such-row")
     (tmp_path / "request.txt").write_text(f"{SECRET}-0001\n", encoding="utf-8")
     assert_refused(run(*officer_arguments(files, "recheck", *given, "--c", 0.01)), "same model, penalty and threshold")
+    assert_refused(run(*officer_arguments(files, "recheck", *given, "--refit", "own")), "refit='own'")
+    assert run(*officer_arguments(files, "recheck", *given, "--refit", "exact")).code == 0
     missing = ["--recourses", "answers.json", "--deleted", "nothing.txt"]
     assert_refused(run(*officer_arguments(files, "recheck", *missing)), "one row id a line")
     points = ["--points", "answers.json", "--k", 90]

@@ -69,7 +69,19 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "curvature_cpu",
         "german_puzzle",
     }
-    assert set(results) == {"validity", "retrained", "first_order", "certificate", "actionable", "dice", *networks}
+    assert set(results) == {
+        "validity",
+        "retrained",
+        "first_order",
+        "certificate",
+        "actionable",
+        "dice",
+        "own_fits",
+        *networks,
+    }
+    for row in results["own_fits"]["measured"].values():
+        assert row["own"]["refused"] == row["own"]["refused_whole"] == row["own"]["exactly_refused"] == 0
+        assert row["own"]["answered"] == row["exact"]["answered"]
     for row in results["actionable"]["measured"].values():
         assert row["frozen"] == row["refitted"] == row["accepted_by_the_pipeline"] == 1.0
         assert row["largest_gap"] <= 1e-5  # as docs/schemas.md says

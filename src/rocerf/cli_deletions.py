@@ -23,6 +23,7 @@ from rocerf.cli_options import (
     PeopleIds,
     PipelineFile,
     Preprocessing,
+    Refit,
     SchemaFile,
     Seed,
     ShowRows,
@@ -104,6 +105,7 @@ def recheck(
     pipeline: PipelineFile = None,
     preprocessing: Preprocessing = None,
     c: InversePenalty = 1.0,
+    refit: Refit = None,
     as_json: Json = False,
 ) -> None:
     """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""
@@ -116,7 +118,8 @@ def recheck(
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = [Recourses.from_json(path) for path in recourses]
     fitted = model_of(rows, files, given[0].schema)
-    result = check_again(fitted, given, read_ids(deleted, fitted.train))
+    who: Any = None if refit is None else refit.value
+    result = check_again(fitted, given, read_ids(deleted, fitted.train), refit=who)
     written = write_each([] if out is None else [(out, partial(write_records, result.records(), out))])
     if as_json:
         print_document(result.to_json())

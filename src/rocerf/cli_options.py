@@ -52,6 +52,13 @@ class PreprocessingName(StrEnum):
     REFITTED = "refitted"
 
 
+class RefitName(StrEnum):
+    """Who retrains in an audit."""
+
+    OWN = "own"
+    EXACT = "exact"
+
+
 class LetterFormat(StrEnum):
     """Forms of letters."""
 
@@ -72,6 +79,10 @@ ModelFile = Annotated[Path | None, typer.Option(help="Fitted LogisticRegression 
 PipelineFile = Annotated[Path | None, typer.Option(help="Fitted scikit-learn Pipeline in skops format.")]
 Preprocessing = Annotated[
     PreprocessingName | None, typer.Option(help="Whether a pipeline's preprocessing is fitted again.")
+]
+Refit = Annotated[
+    RefitName | None,
+    typer.Option(help="Who retrains a model given: its own estimator (own, the default), or rocerf exactly (exact)."),
 ]
 SchemaFile = Annotated[Path | None, typer.Option(help="What may change: .yaml, as rocerf schema writes it.")]
 InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]

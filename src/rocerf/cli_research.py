@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli_options import Refit
 from rocerf.cli_outputs import Target, check_targets, write_each
 from rocerf.errors import OptionError
 from rocerf.terminal import console, print_json, say
@@ -84,6 +85,7 @@ def compare(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the network.")] = 100,
     device: Annotated[str, typer.Option(help="Where the network is trained: cpu, cuda, ...")] = "cpu",
     effort: Annotated[Effort, typer.Option(help="How hard the adversary looks.")] = Effort.NORMAL,
+    refit: Refit = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random steps.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -98,7 +100,9 @@ def compare(
     asking = read_people(people, id_column=id_column)
     fitted = _fitted(rows, model, c, network=network, epochs=epochs, seed=seed, device=device)
     with progress_bar(quiet=as_json) as step:
-        found = run(fitted, asking, k, methods=_names(methods), trials=trials, effort=effort, seed=seed, progress=step)
+        who: Any = None if refit is None else refit.value
+        options = {"trials": trials, "effort": effort, "seed": seed, "refit": who}
+        found = run(fitted, asking, k, methods=_names(methods), progress=step, **options)
     written = write_each([] if out is None else [(out / "compare.csv", partial(_write_comparison, found, out))])
     if as_json:
         counts = {"people": found.people, "accepted": found.accepted, "incomplete": list(map(str, found.incomplete))}

@@ -20,6 +20,7 @@ from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_vali
 from rocerf.evaluation.settings import ALL_METHODS, METHODS
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
+from rocerf.models.own_refit import RetrainingRule
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses, Status
 
@@ -69,6 +70,7 @@ def compare(
     trials: int = 100,
     effort: str = "normal",
     simulated: Simulated | None = None,
+    refit: RetrainingRule | None = None,
     seed: int = 0,
     progress: Step | None = None,
 ) -> Comparison:
@@ -77,7 +79,9 @@ def compare(
     Without ``methods`` it is those of the paper and ours that suit the model.
 
     Validity is over ``trials`` random deletions of k rows; for logistic models also under the worst deletion of at
-    most k rows that the adversary finds. Nothing is held immutable, since not every method could hold it.
+    most k rows that the adversary finds. Models taken over from scikit-learn are retrained by the user's own estimator
+    (``refit="own"``) or exactly ("exact"), by default as their rule says. Nothing is held immutable, since not every
+    method could hold it.
 
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")
@@ -117,13 +121,13 @@ def compare(
     if points:
         tell = None if progress is None else lambda done, total: progress("retraining", done, total)
         share = rows_deleted / len(model.train)
-        curves = validity_curves(model, points, [share], trials, seed + 1, progress=tell)
+        curves = validity_curves(model, points, [share], trials, seed + 1, refit=refit, progress=tell)
     for place, name in enumerate(points):
         validity = curves[name][0]
         of_all = validity.mean * rows[name]["answered"] / len(refused)
         rows[name] |= {"validity": validity.mean, "validity_se": validity.standard_error, "validity_all": of_all}
         if isinstance(model, LogisticModel):
-            worst = worst_case_validity(model, points[name], rows_deleted, effort=effort, seed=seed + 1)
+            worst = worst_case_validity(model, points[name], rows_deleted, effort=effort, seed=seed + 1, refit=refit)
             rows[name]["worst_case_validity"] = worst
         if progress is not None:
             progress("worst deletions", place + 1, len(points))

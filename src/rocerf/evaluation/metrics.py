@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.adversary import Adversary, Attacks
 from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import DataError, OptionError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import LinearModel, Progress, Refittable, Retraining
+from rocerf.models.own_refit import OwnRefit, RetrainingRule, as_retrained_by
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,11 +54,13 @@ def average_validity(
     seed: int = 0,
     *,
     retraining: Retraining = "fresh",
+    refit: RetrainingRule | None = None,
 ) -> Validity:
     """The paper's average validity: delete a random fraction of the rows, retrain, count who is accepted.
 
-    Networks are retrained "fresh" or "warm" (from a new start, or on from the present parameters). Rows of ``points``
-    with missing values (unanswered people) are left out.
+    Networks are retrained "fresh" or "warm" (from a new start, or on from the present parameters). Models taken over
+    from scikit-learn are retrained by the user's own estimator (``refit="own"``) or exactly ("exact"), by default as
+    their rule says. Rows of ``points`` with missing values (unanswered people) are left out.
 
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")
@@ -65,7 +68,8 @@ def average_validity(
     >>> average_validity(model, data.test.X[model.predict(data.test.X) == 1], 0.0, trials=1).mean
     1.0
     """
-    return validity_curves(model, {"points": points}, [fraction], trials, seed, retraining=retraining)["points"][0]
+    curves = validity_curves(model, {"points": points}, [fraction], trials, seed, retraining=retraining, refit=refit)
+    return curves["points"][0]
 
 
 def validity_curves(
@@ -76,6 +80,7 @@ def validity_curves(
     seed: int = 0,
     *,
     retraining: Retraining = "fresh",
+    refit: RetrainingRule | None = None,
     progress: Progress | None = None,
 ) -> dict[str, list[Validity]]:
     """Average validity of several methods at several fractions, on the same retrained models.
@@ -87,6 +92,7 @@ def validity_curves(
         raise OptionError(f"Expected trials to be a whole number >= 1, got {trials!r}; use for example trials=100.")
     matrices = {name: _complete(model, points, name) for name, points in points_by_method.items()}
     curves: dict[str, list[Validity]] = {name: [] for name in matrices}
+    model = as_retrained_by(model, refit)
     counts = [_rows_in(fraction, len(model.train)) for fraction in fractions]
     exact = isinstance(model, LinearModel)
     trials_at = [int(trials) if count or not exact else 1 for count in counts]
@@ -106,12 +112,15 @@ def worst_case_validity(
     *,
     effort: str = "normal",
     seed: int = 1,
+    refit: RetrainingRule | None = None,
     progress: Progress | None = None,
 ) -> float:
     """Share of points still accepted after the worst deletion of at most k rows that the adversary finds.
 
     Every point has its own worst deletion, truly retrained. "Survived" means that no deletion tried refuted the
-    point, so the share is an upper bound. Rows of ``points`` with missing values are left out.
+    point, so the share is an upper bound. Deletions are looked for with exact retraining; a model taken over from
+    scikit-learn is then really retrained by the user's own estimator (``refit="own"``), which judges the point, unless
+    ``refit`` or its rule is "exact". Rows of ``points`` with missing values are left out.
 
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")
@@ -126,8 +135,20 @@ def worst_case_validity(
             "a network has no single optimum to retrain to: use average_validity for it."
         )
     matrix = _complete(model, points, "points")
-    scores = Adversary(model, k, effort=effort, seed=seed).attack_all(matrix, progress=progress).scores
+    model = as_retrained_by(model, refit)
+    attacks = Adversary(model, k, effort=effort, seed=seed).attack_all(matrix, progress=progress)
+    scores = attacks.scores if model.own_refit is None else _own_scores(model.own_refit, matrix, attacks)
     return float((scores >= 0).mean())
+
+
+def _own_scores(own: OwnRefit, X: Array, attacks: Attacks) -> Array:
+    """Scores of points (P, d) by the user's own estimator, fitted without the rows found for each; (P,)."""
+    scores, members = np.array(attacks.scores), dict[bytes, list[int]]()
+    for place in np.flatnonzero(np.isfinite(attacks.scores)):  # else there is no model to fit
+        members.setdefault(np.sort(attacks.deleted_rows[place]).tobytes(), []).append(int(place))
+    for places in members.values():
+        scores[places] = own.without(attacks.deleted_rows[places[0]]).scores(X[places])
+    return scores
 
 
 def _part_of(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:

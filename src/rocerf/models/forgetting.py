@@ -61,7 +61,8 @@ def _logistic(model: LogisticModel, ids: Iterable[Any], declared: Collection[str
         return _logistic_pipeline(model, left, np.delete(np.arange(len(model.train)), gone), declared)
     if fit.unfitted is not None:
         names = left.columns if left.from_frame else None
-        return LogisticModel.from_sklearn(_fitted(fit.unfitted, left, names), left, threshold=fit.threshold)
+        again, rule = _fitted(fit.unfitted, left, names), fit.retraining or "own"
+        return LogisticModel.from_sklearn(again, left, threshold=fit.threshold, retraining=rule)
     design = fit.objective.design
     assert isinstance(design, Design)
     return LogisticModel(
@@ -100,6 +101,7 @@ def _logistic_pipeline(
             schema=schema,
             preprocessing=parts.rule,
             threshold=model.threshold,
+            retraining=model._fit.retraining or "own",
             **rows.options,
         )
         return made

@@ -85,6 +85,7 @@ def _objective(model: LogisticModel) -> dict[str, Any]:
         "intercept": model.design.intercept,
         "class weights": None if weights is None else sorted([str(label), float(w)] for label, w in weights.items()),
         "preprocessing rule": model.preprocessing,
+        "rule of retraining": model.retraining,
     }
 
 

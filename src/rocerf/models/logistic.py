@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from rocerf.data.frames import Frames
     from rocerf.data.schema import FeatureSchema
+    from rocerf.models.own_refit import OwnRefit, RetrainingRule
     from rocerf.models.pipeline_parts import PipelineParts, PreprocessingRule
 
 Array = NDArray[np.float64]
@@ -104,6 +105,7 @@ class LogisticModel:
         *,
         sample_weight: ArrayLike | None = None,
         threshold: float = 0.5,
+        retraining: RetrainingRule = "own",
     ) -> LogisticModel:
         """Take over a fitted scikit-learn ``LogisticRegression``; ``train`` must hold its training rows.
 
@@ -112,6 +114,9 @@ class LogisticModel:
         is refused: the model was fitted on other rows, columns or settings, or did not converge.
         This check cannot notice a few missing rows, or many that resemble the rest; passing the right
         ones is up to the caller.
+
+        ``retraining`` says who retrains after a deletion: "own", you do, by fitting this estimator again, whose
+        tolerance promises then allow for; or "exact", what you deploy is :meth:`without`.
 
         Examples
         --------
@@ -123,15 +128,18 @@ class LogisticModel:
         True
         """
         from rocerf.models.estimator_fitting import unfitted_copy
+        from rocerf.models.own_refit import OwnEstimator, checked_retraining
         from rocerf.models.sklearn_reader import read_logistic_regression
 
+        rule = checked_retraining(retraining)
         refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
         read = read_logistic_regression(fitted, train)
         design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold))
-        return cls(replace(fit.computing_as(fitted), unfitted=unfitted_copy(fitted)))
+        fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold)).computing_as(fitted)
+        own = OwnEstimator.of(fitted)
+        return cls(replace(fit, own=own, retraining=rule, unfitted=unfitted_copy(fitted)))
 
     @property
     def train(self) -> TrainingSet:
@@ -220,6 +228,33 @@ class LogisticModel:
         if self.parts is None:
             raise OptionError("Expected a model made by rocerf.from_pipeline, got one whose preprocessing is unknown.")
         return LogisticModel(replace(self._fit, parts=replace(self.parts, rule=checked_rule(preprocessing))))
+
+    @property
+    def retraining(self) -> RetrainingRule | None:
+        """Who retrains a model taken over from scikit-learn: its user ("own") or rocerf ("exact"); None for our fit."""
+        return self._fit.retraining
+
+    def with_retraining(self, retraining: RetrainingRule) -> LogisticModel:
+        """The same model taken over from scikit-learn with another rule for who retrains it."""
+        from rocerf.models.own_refit import checked_retraining
+
+        rule = checked_retraining(retraining)
+        if self.retraining is None:
+            raise OptionError(
+                "Expected a model taken over from scikit-learn, got one that rocerf fitted, whose retraining is "
+                "exact; leave this out."
+            )
+        return LogisticModel(replace(self._fit, retraining=rule))
+
+    @cached_property
+    def own_refit(self) -> OwnRefit | None:
+        """The user's own estimator to be fitted again; None where retraining is exact or the estimator not at hand."""
+        from rocerf.models.own_refit import OwnRefit
+
+        own, parts = self._fit.own, self.parts
+        if self.retraining != "own" or own is None or (parts is not None and parts.recipe is None):
+            return None
+        return OwnRefit(self._fit, own)
 
     @property
     def optimality(self) -> float:
@@ -330,10 +365,12 @@ class LogisticModel:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> LinearEnsemble:
-        """The model exactly retrained after each of M deletions.
+        """The model retrained after each of M deletions, by its own rule: exactly, or by the user's own estimator.
 
         The optimum is one, so where retraining starts and the seed make no difference.
         """
+        if self.own_refit is not None:
+            return self.own_refit.halfspaces([self.train.positions(ids) for ids in deletions], progress)
         slopes, constants = np.empty((len(deletions), self.train.X.shape[1])), np.empty(len(deletions))
         for trial, ids in enumerate(deletions):
             later = self.without(ids) if len(ids) else self
@@ -350,8 +387,10 @@ class LogisticModel:
         """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.
 
         Scaling, penalty convention, class weights and threshold stay as they are; so does the preprocessing of a
-        pipeline, unless its rule is "refitted". This answers "what if": the scaling it keeps gives a deleted row away
-        (``centre * (n + 1) - X.sum(0)``), categories and ranges do in part. To be rid of rows: :meth:`forget`.
+        pipeline, unless its rule is "refitted". With ``retraining="exact"`` this is the model to deploy after a
+        deletion: an estimator fitted again stops somewhere near it. This answers "what if": the scaling it keeps gives
+        a deleted row away (``centre * (n + 1) - X.sum(0)``), categories and ranges do in part. To be rid of rows:
+        :meth:`forget`.
         """
         return LogisticModel(self._fit.without(ids))
 
@@ -397,6 +436,7 @@ class LogisticModel:
         return (
             convention,
             *self._what_stays(),
+            *self._who_retrains(),
             *self.arithmetic.assumptions(),
             f"the model is at the optimum of this objective to {max(self.optimality, 1e-10):.0e} (Newton decrement)",
         )
@@ -405,6 +445,18 @@ class LogisticModel:
         if self.parts is None:
             return ("scaling, class weights and the decision threshold stay as they are when rows are deleted",)
         return self.parts.assumptions()
+
+    def _who_retrains(self) -> tuple[str, ...]:
+        if self._fit.retraining is None:
+            return ()
+        if self.own_refit is not None:
+            return (f"after deletions the model is retrained from scratch by its user, with {self.own_refit.own}",)
+        if self._fit.retraining == "own":
+            return (
+                "the estimator that really retrains the model is not at hand; beyond what a promise allows for, its "
+                "fit may stop short of the exact optimum",
+            )
+        return ("retraining means rocerf's exact retraining (model.without), of which another fit may stop short",)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).

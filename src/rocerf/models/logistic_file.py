@@ -22,6 +22,8 @@ from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.estimator_fitting import unfitted_copy
 from rocerf.models.logistic_fit import LogisticFit, Polish
 from rocerf.models.logistic_objective import Penalty
+from rocerf.models.own_refit import OwnEstimator
+from rocerf.models.pipeline_steps import split
 from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
 from rocerf.storage.whole_file import write_bytes
 
@@ -48,6 +50,7 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         "intercept_penalty": fit.objective.intercept_penalty,
         "polish": None if fit.polish is None else asdict(fit.polish),
         "arithmetic": {"bits": fit.arithmetic.bits, "score_error": fit.arithmetic.score_error},
+        "retraining": fit.retraining,
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
     arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
@@ -82,7 +85,8 @@ def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFi
     if fit.parts is None:
         raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
     parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
-    return replace(fit, parts=parts, unfitted=unfitted_copy(pipeline))
+    own = None if fit.retraining is None else OwnEstimator.of(split(pipeline)[1])
+    return replace(fit, parts=parts, own=own, unfitted=unfitted_copy(pipeline))
 
 
 def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
@@ -113,6 +117,7 @@ def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
         polish=None if about["polish"] is None else Polish(**about["polish"]),
         parts=_parts(about, arrays),
         arithmetic=Arithmetic(**about.get("arithmetic", {}), design_error=arrays.get("design_error")),
+        retraining=about["retraining"],
     )
 
 

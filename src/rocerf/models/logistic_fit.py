@@ -17,6 +17,7 @@ from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic_objective import LogisticObjective, Minimum, Penalty
 
 if TYPE_CHECKING:
+    from rocerf.models.own_refit import OwnEstimator, RetrainingRule
     from rocerf.models.pipeline_parts import PipelineParts
     from rocerf.models.sklearn_reader import SklearnReading
 
@@ -41,7 +42,8 @@ class LogisticFit:
 
     ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere, and
     ``arithmetic`` how that model computes; ``parts`` is what a model has that came from a pipeline; ``unfitted`` is a
-    clone of what the user fitted, to be fitted anew.
+    clone of what the user fitted, to be fitted anew, and ``own`` its classifier, where they can be cloned;
+    ``retraining`` says who retrains a model that was fitted elsewhere.
     """
 
     train: TrainingSet
@@ -54,6 +56,8 @@ class LogisticFit:
     parts: PipelineParts | None = None
     unfitted: Any = None
     arithmetic: Arithmetic = field(default_factory=Arithmetic)
+    own: OwnEstimator | None = None
+    retraining: RetrainingRule | None = None
 
     @classmethod
     def minimised(

@@ -31,6 +31,7 @@ from rocerf.models.estimator_fitting import (
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.logistic_fit import LogisticFit
 from rocerf.models.options import checked_threshold
+from rocerf.models.own_refit import OwnEstimator, RetrainingRule, checked_retraining
 from rocerf.models.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.pipeline_parts import (
     REPRODUCED,
@@ -67,6 +68,7 @@ def from_pipeline(
     *,
     schema: FeatureSchema | None = None,
     preprocessing: PreprocessingRule = "frozen",
+    retraining: RetrainingRule = "own",
     favourable: Any = 1,
     ids: ArrayLike | Sequence[Any] | None = None,
     threshold: float = 0.5,
@@ -93,6 +95,9 @@ def from_pipeline(
     preprocessing : "frozen" or "refitted"
         Whether scalers, encoders and imputers stay as they are when rows are deleted, or are fitted again on the rows
         left. "refitted" is slower and excludes the promises "first_order" and "certified".
+    retraining : "own" or "exact"
+        Who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises then
+        allow for; or what you deploy is ``model.without``, the exact optimum.
     favourable : label
     ids : sequence of n unique values, optional
         By default the DataFrame's index.
@@ -128,7 +133,7 @@ def from_pipeline(
     """
     if otherwise not in ("refuse", "estimator"):
         raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
-    rule, threshold = checked_rule(preprocessing), checked_threshold(threshold)
+    rule, threshold, by = checked_rule(preprocessing), checked_threshold(threshold), checked_retraining(retraining)
     refuse_other_columns(train_df)
     _refuse_searches(pipeline)
     pipeline = own_copy(pipeline)
@@ -137,9 +142,9 @@ def from_pipeline(
     options = {"ids": ids, "favourable": favourable, "sample_weight": sample_weight}
     rows = _Rows(used, y, Frames.of(schema, used), options)
     if otherwise == "refuse":
-        return _logistic(pipeline, rows, rule, threshold)
+        return _logistic(pipeline, rows, rule, by, threshold)
     try:
-        return _logistic(pipeline, rows, rule, threshold)
+        return _logistic(pipeline, rows, rule, by, threshold)
     except (UnsupportedModelError, SingularCurvatureError, NoOptimumError):
         return _estimator(pipeline, rows, threshold)
 
@@ -221,7 +226,9 @@ def _refuse_searches(pipeline: Any) -> None:
         )
 
 
-def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: float) -> LogisticModel:
+def _logistic(
+    pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, threshold: float
+) -> LogisticModel:
     from sklearn.linear_model import LogisticRegression
 
     _, last = split(pipeline)
@@ -254,7 +261,8 @@ def _logistic(pipeline: Any, rows: _Rows, rule: PreprocessingRule, threshold: fl
     arithmetic = Arithmetic.of(
         steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error
     )
-    return LogisticModel(replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline)))
+    fit = replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline))
+    return LogisticModel(replace(fit, own=OwnEstimator.of(last), retraining=retraining))
 
 
 def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:

@@ -11,6 +11,7 @@ from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
+from rocerf.promises.own_solver import own_solver
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
 from rocerf.promises.simulated import DELETIONS, Simulated
@@ -50,7 +51,14 @@ def default_k(promise: Any) -> str:
 
 
 def promise_about(promise: Any, model: Refittable, k: int, effort: str, seed: int) -> Promise:
-    """The promise that is meant by a name, by options, or by a promise object about this model and k."""
+    """The promise that is meant by a name, by options, or by a promise object about this model and k.
+
+    About a model that its user retrains by an estimator of their own, it allows for the error of that one.
+    """
+    return own_solver(_promise_meant(promise, model, k, effort, seed), seed=seed)
+
+
+def _promise_meant(promise: Any, model: Refittable, k: int, effort: str, seed: int) -> Promise:
     if isinstance(promise, Simulated):
         return promise.about(model, k, seed=seed)
     if isinstance(promise, str) and promise in PROMISES:

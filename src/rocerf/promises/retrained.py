@@ -138,12 +138,15 @@ class Retrained:
         lowest, which = self._against_pool(X)
         return self._reading(X, lowest, which, np.zeros(len(X), np.intp), np.zeros(len(X)))
 
-    def read(self, X: Array, target: float = -np.inf) -> Reading:
-        """The lowest retrained score known or found at each point, and the cut of that model."""
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
+        """The lowest retrained score known or found at each point, and the cut of that model.
+
+        ``target`` is one for all points or one for each, (P,).
+        """
         with self._lock:  # the pool grows while it is read
             return self._read(X, target)
 
-    def _read(self, X: Array, target: float) -> Reading:
+    def _read(self, X: Array, target: float | Array) -> Reading:
         # (1 + depth) score - depth today < target  <=>  score < floor
         depth = self.slack / 2
         floor = (target + depth * self.model.score(X)) / (1.0 + depth)

@@ -20,9 +20,11 @@ from rocerf.errors import OptionError, SchemaError, UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.models.options import checked_seed, positive_whole
+from rocerf.models.own_refit import RetrainingRule
 from rocerf.promises.by_name import default_k, promise_about
 from rocerf.promises.certified import Certified
 from rocerf.promises.held_out import HeldOut
+from rocerf.promises.own_solver import OwnSolver, own_solver_from_arrays, without_allowance
 from rocerf.promises.promise import Promise
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.asked import Asked
@@ -32,6 +34,7 @@ from rocerf.recourse.explainer_files import read_explainer, restore, write_expla
 from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master import Master
+from rocerf.recourse.own_fit_check import confirmed
 from rocerf.recourse.recheck import Recheck, recheck
 from rocerf.recourse.removal_budget import RemovalBudget, removal_budget
 from rocerf.recourse.result import Recourses, Settings, Status
@@ -213,6 +216,8 @@ class Rocerf:
         if excluded is not None:
             master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
         solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
+        if isinstance(self.promise, OwnSolver) and len(asking):
+            solution = confirmed(self.promise, solve, master, self.delta, solution)
         return self._assemble(asked, triage, master, solution)
 
     def alternatives(
@@ -415,12 +420,19 @@ class Rocerf:
             refusal_reasons=refusal_reasons,
         )
 
-    def recheck(self, recourses: Recourses | Sequence[Recourses], deleted_ids: Iterable[Any]) -> Recheck:
+    def recheck(
+        self,
+        recourses: Recourses | Sequence[Recourses],
+        deleted_ids: Iterable[Any],
+        *,
+        refit: RetrainingRule | None = None,
+    ) -> Recheck:
         """What deleting these rows does to recourses already given: retrain without them, see which still hold.
 
         They must be of this explainer's promise and k. What :meth:`alternatives` gave is checked option by option.
+        ``refit`` says who retrains, as in :func:`rocerf.recourse.recheck.recheck`.
         """
-        return recheck(self.model, recourses, deleted_ids, promised=self.settings())
+        return recheck(self.model, recourses, deleted_ids, promised=self.settings(), refit=refit)
 
     def forget(self, ids: Iterable[Any]) -> Rocerf:
         """A new explainer in which nothing of these training rows is left, with the same options otherwise.
@@ -451,7 +463,8 @@ class Rocerf:
             )
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
-        proofs = [self.promise] if isinstance(self.promise, Certified) else None
+        proof = without_allowance(self.promise)
+        proofs = [proof] if isinstance(proof, Certified) else None
         X = complete(self.model.matrix(points), self.model.train.columns, what="points to find a removal budget for")
         return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
 
@@ -470,7 +483,7 @@ class Rocerf:
             "cost": self.cost.name,
             "solver": self.solver,
             "max_changes": self.max_changes,
-            "effort": getattr(self.promise, "effort", self.effort),
+            "effort": getattr(without_allowance(self.promise), "effort", self.effort),
             "seed": self.seed,
         }
         write_explainer(path, self.model, options, self.schema, self.promise, self._table)
@@ -488,6 +501,7 @@ class Rocerf:
         explainer = cls(model, k, schema=schema, **options)
         if calibrated:  # what was found is kept; once rows are forgotten it is to be found again
             explainer.delta, explainer._delta = options["delta"], "calibrate"
+        explainer.promise = own_solver_from_arrays(explainer.promise, state)
         restore(explainer.promise, state)
         return explainer
 

@@ -30,6 +30,7 @@ from rocerf.models.model import Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
+from rocerf.promises.own_solver import OwnSolver
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
 from rocerf.promises.simulated import Simulated, SimulatedPromise
@@ -159,6 +160,8 @@ def _model_class(name: str) -> Any:
 
 
 def _learned(promise: Promise) -> dict[str, Any]:
+    if isinstance(promise, OwnSolver):
+        return {**_learned(promise.inner), **promise.to_arrays()}
     if isinstance(promise, Retrained):
         rows = promise.pool.deleted_rows
         return {
@@ -187,7 +190,10 @@ def _learned(promise: Promise) -> dict[str, Any]:
 
 def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
     """Give a fresh promise what it had learned when it was saved; a proof about anything else is refused."""
-    if isinstance(promise, Retrained) and state:
+    if isinstance(promise, OwnSolver):
+        promise.from_arrays(state)
+        restore(promise.inner, state)
+    elif isinstance(promise, Retrained) and "slopes" in state:
         promise.slack = float(state["slack"])
         rows = np.split(state["rows"], np.cumsum(state["sizes"])[:-1])
         promise.pool = Pool(LinearEnsemble(state["slopes"], state["constants"]), rows)

@@ -13,6 +13,7 @@ from rocerf.models.forgetting import forgotten
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
+from rocerf.promises.own_solver import without_allowance
 from rocerf.promises.plain import Plain
 from rocerf.promises.retrained import Retrained
 from rocerf.promises.simulated import SimulatedPromise
@@ -36,7 +37,7 @@ def forgotten_explainer(explainer: Rocerf, ids: Iterable[Any]) -> Rocerf:
     return Rocerf(
         model,
         explainer.k,
-        promise=_same_promise(explainer.promise, model, explainer.k),
+        promise=_same_promise(without_allowance(explainer.promise), model, explainer.k),
         delta=explainer._delta,
         cost=explainer.cost.name if explainer._table is None else explainer._table,
         schema=_schema_of(explainer, model),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rocerf.errors import DataError, ModelError, OptionError
 from rocerf.models.logistic import LogisticModel
 from rocerf.models.model import Refittable
+from rocerf.models.own_refit import RetrainingRule, as_retrained_by
 from rocerf.recourse.result import Recourses, Settings, finite_or_none
 
 Array = NDArray[np.float64]
@@ -55,7 +56,7 @@ class Recheck:
 
     ``holds`` is true where the retrained model still accepts the point. ``options`` tells, where people were given
     several, which one each row is about, from 1. ``preprocessing`` compares the two ways in which a pipeline can be
-    retrained, for a model that came from one.
+    retrained, for a model that came from one. ``retrained_by`` says who retrained, if that was not rocerf.
     """
 
     before: Array
@@ -67,6 +68,7 @@ class Recheck:
     names: tuple[Any, ...]
     preprocessing: PreprocessingDifference | None = None
     options: tuple[int, ...] | None = None
+    retrained_by: str | None = None
 
     @property
     def holds(self) -> NDArray[np.bool_]:
@@ -90,6 +92,7 @@ class Recheck:
         what = "letters" if self.options is None else "options in letters"
         return (
             f"{held} of {total} {what} still hold after deleting {self.deleted} {rows} and retraining "
+            f"{'' if self.retrained_by is None else f'by {self.retrained_by} '}"
             f"({covered} the promise '{self.promise}' about {self.k})"
             f"{'' if self.preprocessing is None else f'; {self.preprocessing}'}"
         )
@@ -121,11 +124,14 @@ def recheck(
     deleted_ids: Iterable[Any],
     *,
     promised: Settings | None = None,
+    refit: RetrainingRule | None = None,
 ) -> Recheck:
     """Retrain the model without these rows and see which recourses still hold.
 
     Several batches are options for the same people, as :meth:`rocerf.Rocerf.alternatives` gives them. ``promised`` are
-    the settings that they must have been made with, where these are known; else their own say what was promised.
+    the settings that they must have been made with, where these are known; else their own say what was promised. A
+    model taken over from scikit-learn is retrained by the user's own estimator (``refit="own"``) or exactly ("exact"),
+    by default as its rule says.
 
     Examples
     --------
@@ -151,7 +157,8 @@ def recheck(
     answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
     before, after = np.full(len(answered), np.nan), np.full(len(answered), np.nan)
     before[answered] = model.score(matrix[answered])
-    after[answered] = later.score(matrix[answered])
+    own = getattr(as_retrained_by(model, refit), "own_refit", None) if len(rows) else None
+    after[answered] = (later.score if own is None else own.without(rows).scores)(matrix[answered])
     difference = None
     if isinstance(model, LogisticModel) and model.parts is not None and model.parts.recipe is not None:
         assert isinstance(later, LogisticModel)
@@ -159,7 +166,8 @@ def recheck(
     names = tuple(name for batch in batches for name in batch.names)
     options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
     told = options if len(batches) > 1 else None
-    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told)
+    by = None if own is None else "the user's own estimator"
+    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told, by)
 
 
 def _check_same_promise(settings: Settings, recourses: Recourses) -> None:

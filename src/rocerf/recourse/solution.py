@@ -55,6 +55,19 @@ class Solution:
         self.rounds[person], self.retrainings[person] = alone.rounds[0], alone.retrainings[0]
         self.gaps[person] = alone.gaps[0]
 
+    def only(self, person: int) -> Solution:
+        """The solution of one person."""
+        part = slice(person, person + 1)
+        return Solution(
+            points=self.points[part],
+            values=self.values[part],
+            outcomes=self.outcomes[part],
+            worst_ids=self.worst_ids[part],
+            rounds=self.rounds[part],
+            retrainings=self.retrainings[part],
+            gaps=self.gaps[part],
+        )
+
     @classmethod
     def blank(cls, people: int, d: int) -> Solution:
         """Nobody found yet; solvers fill the arrays in."""

@@ -1,0 +1,166 @@
+"""Promises about the retraining that really happens: the user's own estimator, which stops short of the optimum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rocerf
+from own_fits import PIPELINES, K, audited, fitted, loans, refitted_scores
+from rocerf import LogisticModel, Rocerf
+from rocerf.deletion.retraining import random_deletions
+from rocerf.errors import OptionError
+from rocerf.evaluation.metrics import average_validity, worst_case_validity
+from rocerf.models.linear_ensemble import LinearEnsemble
+from rocerf.promises import Certified, FirstOrder, Retrained
+from rocerf.promises.own_solver import SAFETY, OwnSolver, without_allowance
+from rocerf.promises.promise import Held, Learning
+
+
+@pytest.fixture(scope="module")
+def taken() -> tuple[Any, LogisticModel]:
+    frame, y = loans()
+    pipeline = fitted(PIPELINES["minmax"], frame, y)
+    return pipeline, rocerf.from_pipeline(pipeline, frame, y)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("minmax", "liblinear") else pytest.param(name, marks=pytest.mark.slow) for name in PIPELINES],
+)
+def test_the_users_own_refit_accepts_every_answer(name: str) -> None:
+    frame, y = loans()
+    pipeline = fitted(PIPELINES[name], frame, y)
+    assert (audited(pipeline, rocerf.from_pipeline(pipeline, frame, y), whole=False) >= 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["minmax", "raw remainder", "saga"])
+def test_the_whole_pipeline_fitted_again_accepts_every_answer(name: str) -> None:
+    frame, y = loans()
+    pipeline = fitted(PIPELINES[name], frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, preprocessing="refitted")
+    assert (audited(pipeline, model, whole=True) >= 0).all()
+
+
+def test_what_survives_exact_retraining_is_refused_by_the_users_own(taken: Any) -> None:
+    """Without this, the tests above could not fail."""
+    pipeline, model = taken
+    assert (audited(pipeline, model.with_retraining("exact"), whole=False) < 0).sum() >= 3
+
+
+@pytest.mark.parametrize("name", ["minmax", "newton-cg"])
+def test_errors_measured_on_some_deletions_cover_others(name: str) -> None:
+    frame, y = loans()
+    model = rocerf.from_pipeline(fitted(PIPELINES[name], frame, y), frame, y)
+    promise = Rocerf(model, K).promise
+    assert len(promise.errors) == 17
+    X = model.train.X[np.abs(model.score(model.train.X)) < 1]
+    allowed, below = promise.allowance(X), []
+    for ids in random_deletions(model.train, K, 40, seed=99):
+        own, exact = model.own_refit.without(model.train.positions(ids)).scores(X), model.without(ids).score(X)
+        below.append(own - exact < -allowed)
+    share = np.mean(below)
+    assert share < 0.005, f"{1 - share:.3%} of the errors are covered"
+    assert np.abs(promise.errors.scores(X)).max(axis=0) * SAFETY == pytest.approx(allowed)
+
+
+@pytest.mark.parametrize(("inner", "also"), [(Retrained, Learning), (FirstOrder, Held), (Certified, None)])
+def test_around_every_promise_about_exact_retraining(taken: Any, inner: Any, also: Any) -> None:
+    model = taken[1]
+    promise = Rocerf(model, 1, promise=inner(model, 1)).promise
+    assert isinstance(promise, OwnSolver)
+    assert without_allowance(promise).wording.name == promise.wording.name
+    assert isinstance(promise, Learning) == (also is Learning)
+    assert isinstance(promise, Held) == (also is Held)
+    X = model.train.X[:40]
+    reading = promise.read(X)
+    np.testing.assert_allclose(reading.values, promise.inner.read(X).values - promise.allowance(X), atol=1e-12)
+    own = np.min([X @ fit.slopes + fit.constant for fit in promise._fits.values()], axis=0)
+    np.testing.assert_allclose(promise.margins_at(X), np.minimum(reading.foreseen, own), atol=1e-9)
+    slopes, constants = reading.cuts(X)  # every gradient is a cut of everybody else's value
+    assert (reading.values[None, :] <= slopes @ X.T + constants[:, None] + 1e-9).all()
+    if also is Held:
+        np.testing.assert_allclose(promise.held_at(X)(X).values, reading.values, atol=1e-12)
+    if also is Learning:
+        assert (promise.remembered(X).values >= reading.values - 1e-12).all()
+
+
+def test_words_never_call_the_users_own_fit_proven(taken: Any) -> None:
+    model = taken[1]
+    explainer = Rocerf(model, 1, promise="certified")
+    said = explainer.settings()
+    assert said.sentence.endswith("that part is measured, not proven")
+    assert "followed by exact retraining" in said.sentence
+    explainer.explain(loans(20, seed=1)[0])
+    assert any("LogisticRegression(solver='lbfgs', tol=0.0001" in told for told in explainer.settings().assumptions)
+    assert len(explainer.promise.errors) == 17
+    assert any("in 17 fits the user's own estimator was measured" in told for told in explainer.settings().assumptions)
+    exact = Rocerf(model.with_retraining("exact"), 1, promise="certified")
+    assert isinstance(exact.promise, Certified)
+    assert any("rocerf's exact retraining (model.without)" in told for told in exact.settings().assumptions)
+
+
+def test_answers_that_the_refit_refuses_are_found_again_with_its_error(taken: Any) -> None:
+    pipeline, model = taken
+    frame, y = loans()
+    people = loans(60, seed=1)[0]
+    explainer = Rocerf(model, K, effort="quick")
+    promise = explainer.promise
+    d = model.train.X.shape[1]
+    promise._errors = LinearEnsemble(np.zeros((1, d)), np.zeros(1))  # as if nothing had been measured beforehand
+    recourses = explainer.explain(people[pipeline.predict(people) == 0])
+    assert len(promise.errors) > 1
+    assert recourses.answered.all()
+    deleted = [model.train.positions(ids) for ids in recourses.worst_ids]
+    assert (refitted_scores(pipeline, frame, y, deleted, recourses.points, whole=False) >= 0).all()
+    assert (recourses.margins >= 0).all()
+    own = np.min([recourses.matrix @ fit.slopes + fit.constant for fit in promise._fits.values()], axis=0)
+    told = np.minimum(promise.remembered(recourses.matrix).foreseen, own)  # no fit that was made says less
+    np.testing.assert_allclose(recourses.margins, told, atol=1e-9)
+
+
+def test_a_point_that_no_error_saves_is_taken_back(taken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline, model = taken
+    people = loans(20, seed=1)[0]
+    explainer = Rocerf(model, K, effort="quick")
+    monkeypatch.setattr(OwnSolver, "confirm", lambda self, X, worst_ids, delta=0.0: np.full(len(X), -1.0))
+    recourses = explainer.explain(people[pipeline.predict(people) == 0])
+    assert {status.code for status in recourses.statuses} == {"gave_up"}
+
+
+def test_errors_are_kept_in_a_file_without_the_estimator(taken: Any, tmp_path: Path) -> None:
+    model = taken[1]
+    explainer = Rocerf(model, K, effort="quick")
+    explainer.save(tmp_path / "kept")
+    again = Rocerf.load(tmp_path / "kept")
+    assert again.model.own_refit is None
+    assert isinstance(again.promise, OwnSolver)
+    X = model.train.X[:30]
+    np.testing.assert_allclose(again.promise.allowance(X), explainer.promise.allowance(X), atol=1e-12)
+    assert len(again.promise.inner.pool) == len(explainer.promise.inner.pool)
+    assert np.isnan(again.promise.confirm(X, [None] * 30)).all()
+
+
+def test_audits_fit_the_users_own_object(taken: Any) -> None:
+    pipeline, model = taken
+    people = loans(60, seed=1)[0]
+    explainer = Rocerf(model.with_retraining("exact"), K, effort="quick")
+    given = explainer.explain(people[pipeline.predict(people) == 0])
+    shares = [worst_case_validity(model, given.points, K, effort="quick", seed=9, refit=by) for by in ("exact", "own")]
+    assert shares[0] == 1.0 > shares[1]
+    assert worst_case_validity(model, given.points, K, effort="quick", seed=9) == shares[1]  # the model's own rule
+    rows = rocerf.Adversary(model, K, seed=9).attack_all(given.matrix[:1]).deleted_rows[0]
+    after = explainer.recheck(given, model.train.ids[rows], refit="own")
+    frame, y = loans()
+    truth = refitted_scores(pipeline, frame, y, [rows], given.points.iloc[:1], whole=False)
+    np.testing.assert_allclose(after.after[:1], truth, atol=1e-12)
+    assert "and retraining by the user's own estimator (within" in str(after)
+    exact = explainer.recheck(given, model.train.ids[rows])
+    assert np.abs(exact.after - after.after).max() > 1e-4
+    assert average_validity(model, given.points, 0.01, 5, refit="own").mean > 0.9
+    with pytest.raises(OptionError, match="refit='own'"):
+        average_validity(LogisticModel.fit(model.train), given.matrix, 0.01, 5, refit="own")
