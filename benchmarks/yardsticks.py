@@ -58,7 +58,7 @@ def waveform(rows: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
 
 
 def points_to_attack(theta: Array, count: int, seed: int) -> Array:
-    """Fresh waves: a third as drawn, a third moved close to the boundary, a third moved to a score of one; (count, 21)."""
+    """Fresh waves (count, 21): a third as drawn, a third moved close to the boundary, a third to a score of one."""
     X, _ = waveform(count, seed)
     slope, constant = theta[:-1], theta[-1]
     scores = X @ slope + constant
@@ -232,7 +232,9 @@ def measure_waveform(points: int = POINTS, seed: int = 0) -> dict[str, Any]:
     print(f"adaptive greedy: {(time.perf_counter() - start) / points:.2f} s a point", flush=True)
     rows = []
     for k in DELETIONS:
-        greedy = np.array([[plain.score_without(path[:k], x) for path in pair] for pair, x in zip(paths, people, strict=True)])
+        greedy = np.array(
+            [[plain.score_without(path[:k], x) for path in pair] for pair, x in zip(paths, people, strict=True)]
+        )
         row: dict[str, Any] = {"k": k, "points": points}
         row["greedy_mean_drop"] = float((model.score(people) - greedy.min(axis=1)).mean())
         for effort in ("quick", "normal", "thorough"):
@@ -299,7 +301,10 @@ def _line(row: dict[str, Any]) -> str:
 def main() -> int:
     """Print both tables, write out/yardsticks.json; 1 if the adversary falls short of adaptive greedy."""
     waves = measure_waveform()
-    print(f"{'masking':36}{'rows':>6}{'k':>4}" + "".join(f"{n:>10}" for n in ("today", "one shot", "greedy", "planted", "normal", "thorough", "truth")))
+    print(
+        f"{'masking':36}{'rows':>6}{'k':>4}"
+        + "".join(f"{n:>10}" for n in ("today", "one shot", "greedy", "planted", "normal", "thorough", "truth"))
+    )
     masks = measure_masking()
     print("written:", write_record("yardsticks", {"waveform": waves, "masking": masks}, seed=0, checksums={}))
     total = sum(row["points"] for row in waves["by_k"])

@@ -185,17 +185,28 @@ class ManyModels:
 
     def first_guess(self, deletions: Deletions) -> Array:
         """One Newton step for each deletion from the full model, without touching the other rows; (M, p)."""
-        pull, residual, _ = self._base
+        return self.stepped(self.theta, self.hessian, deletions.rows, deletions.amounts)
+
+    def carried(self, thetas: Array, hessians: Array, before: Deletions, after: Deletions) -> Array:
+        """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians (M, p, p)) towards
+        the one without ``after``, touching no other rows; (M, p)."""
+        rows = np.concatenate([before.rows, after.rows], axis=1)
+        amounts = np.concatenate([-before.amounts, after.amounts], axis=1)
+        return self.stepped(thetas, hessians, rows, amounts)
+
+    def stepped(self, thetas: Array, hessians: Array, rows: Rows, amounts: Array) -> Array:
+        """One Newton step from optima ((p,) or (M, p)) whose rows lose these amounts (M, w); less than 0: get back."""
         penalty = self.model.penalty.per_row
-        XS = self.X[deletions.rows]
-        amounts = deletions.amounts
-        gradients = ((amounts * residual[deletions.rows])[:, None, :] @ XS)[:, 0, :]
+        XS = self.X[rows]
+        sign, weights = self.sign[rows], self.weights[rows]
+        pulls = _sigmoid(sign * (XS @ thetas if thetas.ndim == 1 else (XS @ thetas[:, :, None])[:, :, 0]))
+        gradients = ((amounts * weights * sign * pulls)[:, None, :] @ XS)[:, 0, :]
         count = amounts.sum(axis=1)
-        gradients += penalty * count[:, None] * self.penalised * self.theta
-        slope = amounts * (self.weights * pull * (1.0 - pull))[deletions.rows]
-        hessians = self.hessian - (XS * slope[:, :, None]).transpose(0, 2, 1) @ XS
+        gradients += penalty * count[:, None] * self.penalised * thetas
+        slopes = amounts * weights * pulls * (1.0 - pulls)
+        hessians = hessians - (XS * slopes[:, :, None]).transpose(0, 2, 1) @ XS
         hessians -= penalty * count[:, None, None] * np.diag(self.penalised)
-        return self.theta + solve_each(hessians, gradients)
+        return thetas + solve_each(hessians, gradients)
 
     def look(self, thetas: Array, deletions: Deletions, hessians: Array | None = None) -> Look:
         """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are."""

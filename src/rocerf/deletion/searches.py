@@ -39,6 +39,13 @@ Rows = NDArray[np.intp]
 #: Models retrained at a time when single sets are tried.
 TRY_BATCH = 64
 
+#: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
+POOR_GUESS = 0.5
+MORE_PASSES = 3
+
+#: Shares of a set that kicks forget, in turn: much, to leave a valley; little, to look around.
+FORGOTTEN = (0.5, 0.1, 0.3)
+
 #: Up to this many rows times deletions a problem is small: every exchange is tried, and beams are affordable.
 FEW_ROWS = 400
 
@@ -86,6 +93,8 @@ def search(
     if effort.beam and n * k <= FEW_ROWS:
         for point in points:
             _beam(models, directions, int(point), k, effort.beam, finding)
+    _kick(models, directions, floor, k, effort, seed, first, finding)
+    points = np.flatnonzero(finding.scores >= floor)
     for _ in range(effort.swaps):
         points = _swap(models, directions, points, k, effort.swap_width, finding)
         points = points[finding.scores[points] >= floor[points]]
@@ -116,7 +125,7 @@ def _starts(
     if "relinearise" in effort.searches:
         yield "relinearise", lambda points: models.worst_of(base[points], k, k), steady
     if "greedy" in effort.searches and k > 1:
-        blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
+        blocks = sorted({max(1, k * part // effort.growth) for part in range(1, effort.growth)})
         yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
     if "groups" in effort.searches and groups is not None:
         for which in range(min(effort.group_starts, len(groups.sets))):
@@ -139,24 +148,48 @@ def _starts(
         yield "random", noisy, steady
 
 
+def _kick(
+    models: ManyModels, directions: Array, floor: Array, k: int, effort: Effort, seed: int, first: int, finding: Finding
+) -> None:
+    """Forget a random part of the best set, let it grow again and walk on; until ``kicks`` in a row changed nothing."""
+    idle = np.zeros(len(directions), np.intp)
+    for number in range(effort.most_kicks if k > 1 else 0):
+        points = np.flatnonzero((finding.scores >= floor) & (idle < effort.kicks))
+        if not len(points):
+            return
+        kept = max(1, round(k * (1.0 - FORGOTTEN[number % len(FORGOTTEN)])))
+        sets = []
+        for point in points:
+            chosen = finding.sets[point]
+            order = np.random.default_rng([seed, number, first + point]).permutation(len(chosen))
+            sets.append(chosen[order[:kept]])
+        sizes = [kept, *(kept + (k - kept) * part // 3 for part in (1, 2)), *[k] * effort.rounds]
+        before = finding.scores[points].copy()
+        _walk(models, directions, points, Deletions.of(sets, k), sizes, effort.patience, finding, "kicks")
+        idle[points] = np.where(finding.scores[points] < before - 1e-12, 0, idle[points] + 1)
+
+
 @dataclass(eq=False)
 class _Walkers:
     """Where the walk of each point stands: its set, its retrained model, the score there and the harm of every row."""
 
     deletions: Deletions
-    guesses: Array
     thetas: Array
+    hessians: Array
     scores: Array
     harms: Array
 
     @classmethod
-    def at(cls, deletions: Deletions, guesses: Array, rows: int) -> _Walkers:
+    def at(cls, deletions: Deletions, thetas: Array, hessian: Array, rows: int) -> _Walkers:
         count = len(deletions)
-        return cls(deletions, guesses, guesses.copy(), np.full(count, np.inf), np.zeros((count, rows)))
+        hessians = np.broadcast_to(hessian, (count, *hessian.shape)).copy()
+        return cls(deletions, thetas, hessians, np.full(count, np.inf), np.zeros((count, rows)))
 
-    def move(self, who: Rows, deletions: Deletions, guesses: Array, thetas: Array, scores: Array, harms: Array) -> None:
+    def move(
+        self, who: Rows, deletions: Deletions, thetas: Array, hessians: Array, scores: Array, harms: Array
+    ) -> None:
         self.deletions.rows[who], self.deletions.amounts[who] = deletions.rows, deletions.amounts
-        self.guesses[who], self.thetas[who], self.scores[who], self.harms[who] = guesses, thetas, scores, harms
+        self.thetas[who], self.hessians[who], self.scores[who], self.harms[who] = thetas, hessians, scores, harms
 
 
 def _walk(
@@ -176,22 +209,19 @@ def _walk(
     """
     k = start.rows.shape[1]
     toward = directions[points]
-    now = _Walkers.at(start, models.first_guess(start), len(models.X))
+    now = _Walkers.at(start, models.first_guess(start), models.hessian, len(models.X))
     radius, failures = np.full(len(points), k), np.zeros(len(points), np.intp)
     open_ = np.arange(len(points))
-    trial, guesses = start, now.guesses
+    trial, guesses = start, now.thetas
     for step in range(len(sizes)):
-        # The difference of two first guesses carries a retrained model over to the next set.
-        thetas = now.thetas[open_] + guesses - now.guesses[open_]
-        look = models.look(thetas, trial)
-        retrained = thetas - solve_each(look.hessians, look.gradients)
+        thetas, retrained, look = _retrained(models, guesses, trial)
         scores = np.einsum("ij,ij->i", toward[open_], retrained)
         lower = scores < now.scores[open_] - 1e-10
         if lower.any():
             own = np.flatnonzero(lower)
             part = Look(look.gradients[own], look.hessians[own], look.pulls[own])
             harms = models.harms(part, thetas[own], trial[own], toward[open_[own]], leverage=True)
-            now.move(open_[own], trial[own], guesses[own], retrained[own], scores[own], harms)
+            now.move(open_[own], trial[own], retrained[own], look.hessians[own], scores[own], harms)
         radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), radius[open_] // 2)
         failures[open_] = np.where(lower, 0, failures[open_] + 1)
         if step == len(sizes) - 1:
@@ -201,7 +231,7 @@ def _walk(
         open_, trial = open_[changed], trial[changed]
         if not len(open_):
             break
-        guesses = models.first_guess(trial)
+        guesses = models.carried(now.thetas[open_], now.hessians[open_], now.deletions[open_], trial)
     # Scores on the way are good to a few parts in a million of the drop: clear losers need no full retraining.
     best = finding.scores[points]
     leeway = 1e-5 * np.abs(np.einsum("ij,j->i", toward, models.theta) - best)
@@ -210,6 +240,21 @@ def _walk(
     if len(news):
         final = now.deletions[news]
         finding.consider(points[news], models.converge(now.thetas[news], final), final, directions, name)
+
+
+def _retrained(models: ManyModels, guesses: Array, deletions: Deletions) -> tuple[Array, Array, Look]:
+    """Models from guesses by Newton steps until the next would hardly move them: one pass, more for poor guesses."""
+    thetas, look = guesses, models.look(guesses, deletions)
+    moves = solve_each(look.hessians, look.gradients)
+    for _ in range(MORE_PASSES):
+        far = np.flatnonzero(np.einsum("ij,ij->i", moves, look.gradients) > POOR_GUESS**2)
+        if not len(far):
+            break
+        thetas[far] -= moves[far]
+        again = models.look(thetas[far], deletions[far])
+        look.gradients[far], look.hessians[far], look.pulls[far] = again.gradients, again.hessians, again.pulls
+        moves[far] = solve_each(again.hessians, again.gradients)
+    return thetas, thetas - moves, look
 
 
 def _exchange(

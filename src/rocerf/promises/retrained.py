@@ -9,7 +9,8 @@ preprocessing was fitted again is a half-space like any other.
 A search may miss a set that is worse by a hair. Cuts therefore aim a little deeper than found: by ``slack`` times the
 drop, ``theta_S + slack (theta_S - theta)``, still linear. A point passes when the worst found leaves it at least
 half of that depth; the other half spares rounds that would move it by next to nothing. The margin reported is
-the true one.
+the true one. At effort "thorough" a point is given only after further searches from fresh random starts, ``again`` of
+them in a row, have found nothing against it (:meth:`Retrained.search_on`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Retrained:
     Parameters
     ----------
     effort : "quick", "normal" or "thorough"
-        How hard the adversary looks before a point counts as surviving.
+        How hard the adversary looks before a point counts as surviving; "thorough" searches on from fresh starts until
+        that finds nothing more.
     slack : float
         Share of the drop by which cuts aim deeper than found.
 
@@ -126,6 +128,11 @@ class Retrained:
         """The searches that ran so far."""
         return tuple(self._ran)
 
+    @property
+    def again(self) -> int:
+        """How many further searches in a row a point must withstand, by the effort."""
+        return self.adversary.effort.again if self._searching else 0
+
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
@@ -140,20 +147,41 @@ class Retrained:
         with self._lock:  # the pool grows while it is read
             return self._read(X, target)
 
+    def search_on(self, X: Array, target: float, number: int) -> Reading:
+        """The lowest score known or found by one further search from fresh starts, ended early below ``target``."""
+        with self._lock:
+            lowest, which = self._against_pool(X)
+            everyone, floor = np.arange(len(X)), np.full(len(X), target)
+            retrainings = self._attack(self.adversary.reseeded(number), X, everyone, floor, lowest, which)
+            return self._reading(X, lowest, which, retrainings, np.zeros(len(X)))
+
     def _read(self, X: Array, target: float) -> Reading:
         # (1 + depth) score - depth today < target  <=>  score < floor
         depth = self.slack / 2
         floor = (target + depth * self.model.score(X)) / (1.0 + depth)
         lowest, which = self._against_pool(X)
         asking = np.flatnonzero(lowest >= floor) if self._searching else np.empty(0, np.intp)
+        retrainings = self._attack(self.adversary, X, asking, floor, lowest, which)
+        return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
+
+    def _attack(
+        self,
+        adversary: Adversary,
+        X: Array,
+        asking: NDArray[np.intp],
+        floor: Array,
+        lowest: Array,
+        which: NDArray[np.intp],
+    ) -> NDArray[np.intp]:
+        """Attack the asking ones; what is found joins the pool, ``lowest`` and ``which``. Retrainings of all (P,)."""
         retrainings = np.zeros(len(X), np.intp)
         if len(asking):
             known = [self.pool.deleted_rows[best] for best in which[asking]]
-            attacks = self.adversary.attack_all(X[asking], stop_below=floor[asking], known=known)
+            attacks = adversary.attack_all(X[asking], stop_below=floor[asking], known=known)
             self._ran.update(dict.fromkeys(attacks.searches))
             retrainings[asking] = attacks.retrainings
             self._learn(attacks, asking, lowest, which)
-        return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
+        return retrainings
 
     def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Lowest score over the pool (P,), and which model gives it."""
