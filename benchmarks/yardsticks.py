@@ -94,13 +94,14 @@ class PlainLogistic:
                 move = np.linalg.solve(curvature, gradient)
             except np.linalg.LinAlgError:
                 return None
-            decrement = float(np.sqrt(max(gradient @ move, 0.0)))
+            decrement = max(float(gradient @ move), 0.0) ** 0.5
             if not np.isfinite(decrement):
                 return None
             theta = theta - move / max(1.0, decrement / 2.0)
-            if decrement < 1e-11 * np.sqrt(len(Z)) or np.abs(theta).max() > 1e4:
+            if decrement < 1e-11 * np.sqrt(len(Z)) or np.abs(theta).max() > 1e3:
                 break
-        return theta if decrement < 1e-7 else None
+        separated = bool((((2 * y - 1) * (Z @ theta)) > 0).all())  # then larger parameters are always better
+        return theta if decrement < 1e-7 and not separated else None
 
     def score_without(self, deleted: Rows, x: Array) -> float:
         """The score at x of the model refitted without these rows from nothing; -inf if there is none."""
@@ -112,7 +113,8 @@ class PlainLogistic:
     def adaptive_greedy(self, x: Array, k: int, *, leverage: bool) -> Rows:
         """The rows in the order in which adaptive greedy deletes them, at most k."""
         toward = np.append(x, 1.0) @ self.to_rows
-        kept, order = np.ones(len(self.X), dtype=bool), []
+        kept = np.ones(len(self.X), dtype=bool)
+        order: list[int] = []
         theta = self.fit(kept)
         while theta is not None and len(order) < k:
             effects = self._effects(theta, kept, toward, leverage)

@@ -12,7 +12,7 @@ class Effort:
     """How hard to look.
 
     A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
-    ``growth`` is the number of blocks in which greedy sets grow. Kicks end for a point after ``kicks`` in a row that
+    Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that
     changed nothing, or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems,
     ``swaps`` the number of swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems,
     none elsewhere if 0), ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further
@@ -24,7 +24,7 @@ class Effort:
     rounds: int = 8
     patience: int = 2
     random_starts: int = 0
-    growth: int = 4
+    growth: int = 0
     relaxation_steps: int = 10
     kicks: int = 0
     most_kicks: int = 0
@@ -44,7 +44,7 @@ class Effort:
 #: Up to this many rows a table is small.
 SMALL_TABLE = 10_000
 
-_ALL = ("relinearise", "greedy", "groups", "relaxation", "random", "swap", "brute force")
+_ALL = ("relinearise", "greedy", "adaptive", "groups", "relaxation", "random", "swap", "brute force")
 
 _THOROUGH = Effort(
     "thorough",
@@ -78,10 +78,11 @@ EFFORTS = {
         brute_force=500,
         on_small_tables=Effort(
             "normal",
-            ("relinearise", "greedy", "groups", "swap", "brute force"),
+            ("relinearise", "greedy", "groups", "random", "swap", "brute force"),
             rounds=10,
             patience=2,
             group_starts=3,
+            random_starts=2,
             kicks=4,
             most_kicks=20,
             beam=6,

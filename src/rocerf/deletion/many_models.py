@@ -28,6 +28,10 @@ Rows = NDArray[np.intp]
 #: Newton steps before a stubborn model is handed to the careful single-model method.
 MAX_STEPS = 12
 
+#: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
+POOR_GUESS = 0.5
+MORE_PASSES = 3
+
 #: Products of column pairs are kept in memory up to this size; beyond, they are made chunk by chunk.
 PAIRS_BYTES = 2**28
 
@@ -232,6 +236,25 @@ class ManyModels:
             diagonal = np.arange(self.X.shape[1])
             hessians[:, diagonal, diagonal] += lam
         return Look(gradients, hessians, pulls)
+
+    def nearly(self, guesses: Array, deletions: Deletions, poor: float = POOR_GUESS) -> tuple[Array, Array, Look, Rows]:
+        """Models from guesses by Newton steps until the next would hardly move them: one pass, more for poor guesses.
+
+        Where the models were seen, where they are one step on, what was seen, and which of them are still astray: there
+        may be no such model at all.
+        """
+        thetas, look = guesses.copy(), self.look(guesses, deletions)
+        moves = solve_each(look.hessians, look.gradients)
+        far = np.arange(len(guesses))
+        for passes in range(MORE_PASSES + 1):
+            far = np.flatnonzero(~(np.einsum("ij,ij->i", moves, look.gradients) <= poor**2))
+            if not len(far) or passes == MORE_PASSES:
+                break
+            thetas[far] -= moves[far]
+            again = self.look(thetas[far], deletions[far])
+            look.gradients[far], look.hessians[far], look.pulls[far] = again.gradients, again.hessians, again.pulls
+            moves[far] = solve_each(again.hessians, again.gradients)
+        return thetas, thetas - moves, look, far
 
     def converge(self, thetas: Array, deletions: Deletions) -> Array:
         """Newton from these parameters to the tolerance of exact retraining, for every model; (M, p).

@@ -2,15 +2,18 @@
 
 All of them move between sets of rows by *re-linearising*: retrain without the present set, score every row at
 that model (rows in the set by what keeping them out does), exchange rows for more harmful ones, repeat while the
-score falls. They differ in where they start and how the set grows:
+score falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and how the set grows:
 
 * ``relinearise``: from the leverage-corrected first-order set of the full model;
 * ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row,
   several sets side by side;
+* ``adaptive``: adaptive greedy, the set grows row by row (many rows: in blocks) with retraining after each, and
+  nothing leaves it; by first order and with leverage;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
 * ``known``: from the set that hurts this point most among those found for other points;
 * ``groups``: from the holders of a rare value, by label (:mod:`rocerf.deletion.rare_groups`);
 * ``random``: from first-order sets with noise on the harms (seeded);
+* ``kicks``: a random part of the best set so far is forgotten and grows again;
 * ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
 * ``brute force``: all sets, where they are few.
 
@@ -21,7 +24,6 @@ convergence.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
 
@@ -30,18 +32,15 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
-from rocerf.deletion.many_models import Deletions, Look, ManyModels, solve_each
+from rocerf.deletion.many_models import Deletions, Look, ManyModels
 from rocerf.deletion.rare_groups import RareGroups
+from rocerf.deletion.starts import harms_of_full_model, starts_of
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: Models retrained at a time when single sets are tried.
 TRY_BATCH = 64
-
-#: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
-POOR_GUESS = 0.5
-MORE_PASSES = 3
 
 #: Shares of a set that kicks forget, in turn: much, to leave a valley; little, to look around.
 FORGOTTEN = (0.5, 0.1, 0.3)
@@ -76,76 +75,34 @@ def search(
     if effort.brute_force and sum(comb(n, size) for size in range(1, k + 1)) <= effort.brute_force:
         _brute_force(models, directions, k, finding)
         return finding
-    base = _harms_of_full_model(models, directions)
+    base = harms_of_full_model(models, directions)
     floor = np.full(len(directions), -np.inf) if stop_below is None else stop_below
-    starts = _starts(models, directions, base, k, effort, groups, seed, first)
+    starts = starts_of(models, directions, base, k, effort, groups, seed, first)
     if known is not None:
         again = "known", lambda points: Deletions.of([known[point] for point in points], k), [k] * effort.rounds
         starts = itertools.chain([again], starts)
     for name, start, sizes in starts:
-        points = np.flatnonzero(finding.scores >= floor)
+        points = finding.open(floor)
         if not len(points):
             return finding
         if name not in finding.ran:
             finding.ran.append(name)
-        _walk(models, directions, points, start(points), sizes, effort.patience, finding, name)
-    points = np.flatnonzero(finding.scores >= floor)
+        begin = start(points)
+        if name == "adaptive":  # a yardstick: it counts itself, whatever the walk from it finds
+            _report(models, directions, points, models.first_guess(begin), begin, finding, name)
+        _walk(models, directions, points, begin, sizes, effort.patience, finding, name)
+    points = finding.open(floor)
     if effort.beam and n * k <= FEW_ROWS:
         for point in points:
             _beam(models, directions, int(point), k, effort.beam, finding)
     _kick(models, directions, floor, k, effort, seed, first, finding)
-    points = np.flatnonzero(finding.scores >= floor)
+    points = finding.open(floor)
     for _ in range(effort.swaps):
         points = _swap(models, directions, points, k, effort.swap_width, finding)
-        points = points[finding.scores[points] >= floor[points]]
+        points = np.intersect1d(points, finding.open(floor))
         if not len(points):
             break
     return finding
-
-
-def _harms_of_full_model(models: ManyModels, directions: Array) -> Array:
-    none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
-    thetas = np.tile(models.theta, (len(directions), 1))
-    look = models.look(thetas, none, np.broadcast_to(models.hessian, (len(directions), *models.hessian.shape)))
-    return models.harms(look, thetas, none, directions, leverage=True)
-
-
-def _starts(
-    models: ManyModels,
-    directions: Array,
-    base: Array,
-    k: int,
-    effort: Effort,
-    groups: RareGroups | None,
-    seed: int,
-    first: int,
-) -> Iterator[tuple[str, Callable[[Rows], Deletions], list[int]]]:
-    """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
-    steady = [k] * effort.rounds
-    if "relinearise" in effort.searches:
-        yield "relinearise", lambda points: models.worst_of(base[points], k, k), steady
-    if "greedy" in effort.searches and k > 1:
-        blocks = sorted({max(1, k * part // effort.growth) for part in range(1, effort.growth)})
-        yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
-    if "groups" in effort.searches and groups is not None:
-        for which in range(min(effort.group_starts, len(groups.sets))):
-
-            def from_group(points: Rows, which: int = which) -> Deletions:
-                return groups.starts(directions[points], base[points], k, which)
-
-            yield "groups", from_group, steady
-    if "relaxation" in effort.searches:
-        steps = effort.relaxation_steps
-        yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
-    for number in range(effort.random_starts if "random" in effort.searches else 0):
-
-        def noisy(points: Rows, number: int = number) -> Deletions:
-            draws = [
-                np.random.default_rng([seed, number, first + point]).normal(size=base.shape[1]) for point in points
-            ]
-            return models.worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
-
-        yield "random", noisy, steady
 
 
 def _kick(
@@ -154,7 +111,8 @@ def _kick(
     """Forget a random part of the best set, let it grow again and walk on; until ``kicks`` in a row changed nothing."""
     idle = np.zeros(len(directions), np.intp)
     for number in range(effort.most_kicks if k > 1 else 0):
-        points = np.flatnonzero((finding.scores >= floor) & (idle < effort.kicks))
+        points = finding.open(floor)
+        points = points[idle[points] < effort.kicks]
         if not len(points):
             return
         kept = max(1, round(k * (1.0 - FORGOTTEN[number % len(FORGOTTEN)])))
@@ -214,7 +172,8 @@ def _walk(
     open_ = np.arange(len(points))
     trial, guesses = start, now.thetas
     for step in range(len(sizes)):
-        thetas, retrained, look = _retrained(models, guesses, trial)
+        thetas, retrained, look, astray = models.nearly(guesses, trial)
+        _report(models, directions, points[open_[astray]], retrained[astray], trial[astray], finding, name)
         scores = np.einsum("ij,ij->i", toward[open_], retrained)
         lower = scores < now.scores[open_] - 1e-10
         if lower.any():
@@ -234,27 +193,24 @@ def _walk(
         guesses = models.carried(now.thetas[open_], now.hessians[open_], now.deletions[open_], trial)
     # Scores on the way are good to a few parts in a million of the drop: clear losers need no full retraining.
     best = finding.scores[points]
-    leeway = 1e-5 * np.abs(np.einsum("ij,j->i", toward, models.theta) - best)
-    ended = np.flatnonzero(now.scores < best + leeway)
-    news = ended[finding.unseen(points[ended], now.deletions[ended].keys())]
+    ended = np.flatnonzero(now.scores - best < 1e-5 * np.abs(toward @ models.theta - best))
+    _report(models, directions, points[ended], now.thetas[ended], now.deletions[ended], finding, name)
+
+
+def _report(
+    models: ManyModels,
+    directions: Array,
+    points: Rows,
+    thetas: Array,
+    deletions: Deletions,
+    finding: Finding,
+    name: str,
+) -> None:
+    """Retrain to convergence without those sets that were not yet, from these parameters, and report them."""
+    news = finding.unseen(points, deletions.keys())
     if len(news):
-        final = now.deletions[news]
-        finding.consider(points[news], models.converge(now.thetas[news], final), final, directions, name)
-
-
-def _retrained(models: ManyModels, guesses: Array, deletions: Deletions) -> tuple[Array, Array, Look]:
-    """Models from guesses by Newton steps until the next would hardly move them: one pass, more for poor guesses."""
-    thetas, look = guesses, models.look(guesses, deletions)
-    moves = solve_each(look.hessians, look.gradients)
-    for _ in range(MORE_PASSES):
-        far = np.flatnonzero(np.einsum("ij,ij->i", moves, look.gradients) > POOR_GUESS**2)
-        if not len(far):
-            break
-        thetas[far] -= moves[far]
-        again = models.look(thetas[far], deletions[far])
-        look.gradients[far], look.hessians[far], look.pulls[far] = again.gradients, again.hessians, again.pulls
-        moves[far] = solve_each(again.hessians, again.gradients)
-    return thetas, thetas - moves, look
+        final = deletions[news]
+        finding.consider(points[news], models.converge(thetas[news], final), final, directions, name)
 
 
 def _exchange(
@@ -274,32 +230,6 @@ def _exchange(
         sets.append(np.concatenate([np.setdiff1d(have, leaving), coming]))
         changed[place] = len(coming) > 0
     return Deletions.of(sets, width), changed
-
-
-def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, steps: int) -> Deletions:
-    """Frank and Wolfe on the score of the model with row weights ``1 - amount``, rounded to k whole rows."""
-    count = len(directions)
-    rows, amounts = np.zeros((count, k * steps), np.intp), np.zeros((count, k * steps))
-    vertex = models.worst_of(base, k, k)
-    thetas = np.tile(models.theta, (count, 1))
-    for step in range(steps):
-        rate = 2.0 / (step + 2.0)
-        amounts *= 1.0 - rate
-        own = slice(step * k, (step + 1) * k)
-        rows[:, own], amounts[:, own] = vertex.rows, rate * vertex.amounts
-        present = Deletions(rows[:, : (step + 1) * k], amounts[:, : (step + 1) * k])
-        if step == steps - 1:
-            break
-        look = models.look(thetas, present)
-        thetas = thetas - solve_each(look.hessians, look.gradients)
-        look = models.look(thetas, present, look.hessians)
-        vertex = models.worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
-    sets = []
-    for point in range(count):
-        total = np.bincount(rows[point], amounts[point])
-        heaviest = np.argsort(-total, kind="stable")[:k]
-        sets.append(heaviest[total[heaviest] > 0])
-    return Deletions.of(sets, k)
 
 
 def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: int, finding: Finding) -> Rows:

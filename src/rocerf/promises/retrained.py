@@ -151,8 +151,9 @@ class Retrained:
         """The lowest score known or found by one further search from fresh starts, ended early below ``target``."""
         with self._lock:
             lowest, which = self._against_pool(X)
-            everyone, floor = np.arange(len(X)), np.full(len(X), target)
-            retrainings = self._attack(self.adversary.reseeded(number), X, everyone, floor, lowest, which)
+            # Not from what is known: a search that begins with the best known set never leaves the next best ones.
+            attacks = self.adversary.reseeded(number).attack_all(X, stop_below=np.full(len(X), target))
+            retrainings = self._learn(attacks, np.arange(len(X)), lowest, which)
             return self._reading(X, lowest, which, retrainings, np.zeros(len(X)))
 
     def _read(self, X: Array, target: float) -> Reading:
@@ -161,27 +162,12 @@ class Retrained:
         floor = (target + depth * self.model.score(X)) / (1.0 + depth)
         lowest, which = self._against_pool(X)
         asking = np.flatnonzero(lowest >= floor) if self._searching else np.empty(0, np.intp)
-        retrainings = self._attack(self.adversary, X, asking, floor, lowest, which)
-        return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
-
-    def _attack(
-        self,
-        adversary: Adversary,
-        X: Array,
-        asking: NDArray[np.intp],
-        floor: Array,
-        lowest: Array,
-        which: NDArray[np.intp],
-    ) -> NDArray[np.intp]:
-        """Attack the asking ones; what is found joins the pool, ``lowest`` and ``which``. Retrainings of all (P,)."""
         retrainings = np.zeros(len(X), np.intp)
         if len(asking):
             known = [self.pool.deleted_rows[best] for best in which[asking]]
-            attacks = adversary.attack_all(X[asking], stop_below=floor[asking], known=known)
-            self._ran.update(dict.fromkeys(attacks.searches))
-            retrainings[asking] = attacks.retrainings
-            self._learn(attacks, asking, lowest, which)
-        return retrainings
+            attacks = self.adversary.attack_all(X[asking], stop_below=floor[asking], known=known)
+            retrainings = self._learn(attacks, asking, lowest, which)
+        return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
     def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Lowest score over the pool (P,), and which model gives it."""
@@ -189,13 +175,20 @@ class Retrained:
         which = scores.argmin(axis=1)
         return scores[np.arange(len(scores)), which], which
 
-    def _learn(self, attacks: Attacks, asking: NDArray[np.intp], lowest: Array, which: NDArray[np.intp]) -> None:
+    def _learn(
+        self, attacks: Attacks, asking: NDArray[np.intp], lowest: Array, which: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Put what was found for the asking ones into the pool, ``lowest`` and ``which`` (P,); retrainings of all."""
+        self._ran.update(dict.fromkeys(attacks.searches))
         found = attacks.scores
         better = np.flatnonzero(found < lowest[asking])
         lowest[asking[better]] = found[better]
         trained = better[np.isfinite(found[better])]  # a deletion after which there is no model is no cut
         which[asking[trained]] = len(self.pool) + np.arange(len(trained))
         self.pool.add(attacks, trained)
+        retrainings = np.zeros(len(lowest), np.intp)
+        retrainings[asking] = attacks.retrainings
+        return retrainings
 
     def _reading(
         self, X: Array, lowest: Array, which: NDArray[np.intp], retrainings: NDArray[np.intp], depths: Array
