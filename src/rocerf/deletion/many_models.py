@@ -254,7 +254,16 @@ class ManyModels:
             again = self.look(thetas[far], deletions[far])
             look.gradients[far], look.hessians[far], look.pulls[far] = again.gradients, again.hessians, again.pulls
             moves[far] = solve_each(again.hessians, again.gradients)
-        return thetas, thetas - moves, look, far
+        return thetas, thetas - moves, look, np.union1d(far, np.flatnonzero(self._separated(look, deletions)))
+
+    def _separated(self, look: Look, deletions: Deletions) -> NDArray[np.bool_]:
+        """Which models (M,) go without a penalty and get every remaining row right: larger ones are always better."""
+        if self.model.penalty.per_model or self.model.penalty.per_row:
+            return np.zeros(len(look.pulls), dtype=bool)
+        wrong = (look.pulls >= 0.5) & (self.weights > 0)
+        model, place = np.nonzero(deletions.amounts >= 1.0)
+        wrong[model, deletions.rows[model, place]] = False
+        return np.asarray(~wrong.any(axis=1))
 
     def converge(self, thetas: Array, deletions: Deletions) -> Array:
         """Newton from these parameters to the tolerance of exact retraining, for every model; (M, p).
@@ -273,6 +282,7 @@ class ManyModels:
             thetas[open_] -= move
             settled = decrement <= TOLERANCE
             settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
+            settled &= ~self._separated(look, deletions[open_])
             previous[open_] = np.where(np.isfinite(decrement), decrement, np.inf)
             open_ = open_[~settled]
             if not len(open_):

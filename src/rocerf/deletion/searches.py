@@ -238,8 +238,9 @@ def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: in
     if not len(points) or not (few_rows or width):
         return points[:0]
     present = Deletions.of([finding.sets[point] for point in points], k)
-    look = models.look(finding.thetas[points], present)
-    harms = models.harms(look, finding.thetas[points], present, directions[points], leverage=True)
+    thetas = finding.thetas[points]
+    look = models.look(thetas, present)
+    harms = models.harms(look, thetas, present, directions[points], leverage=True)
     places, sets = [], []
     for place, point in enumerate(points):
         chosen = finding.sets[point]
@@ -257,7 +258,7 @@ def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: in
     for start in range(0, len(sets), TRY_BATCH):
         part = slice(start, start + TRY_BATCH)
         deletions, own = Deletions.of(sets[part], k), where[part]
-        guess = finding.thetas[points[own]] + models.first_guess(deletions) - models.first_guess(present[own])
+        guess = models.carried(thetas[own], look.hessians[own], present[own], deletions)
         finding.consider(points[own], models.converge(guess, deletions), deletions, directions, "swap")
     return points[finding.scores[points] < before - 1e-12]
 
