@@ -59,6 +59,21 @@ def test_nearly_retrained_models_are_near_or_called_astray() -> None:
     np.testing.assert_allclose(models.nearly(guesses[:1], deletions[:1], 1e-4)[1][0], exact, atol=1e-5)
 
 
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_wherever_a_model_starts_it_is_the_retrained_one(C: float) -> None:
+    """From far out Newton's steps may lead nowhere: nothing on that way counts as arrived."""
+    model = LogisticModel.fit(random_training_set(4, n=60, d=2), C=C)
+    models = ManyModels(model)
+    rng = np.random.default_rng(0)
+    sets = random_sets(60, 40, 3)
+    deletions = Deletions.of(sets, 3)
+    exact = [model.without(model.train.ids[chosen]).theta for chosen in sets]
+    for far in (3.0, 30.0, 1e3, 1e20, 1e62):
+        with np.errstate(all="ignore"):
+            found = models.converge(far * rng.normal(size=(40, 3)), deletions)
+        np.testing.assert_allclose(found, exact, atol=1e-7)
+
+
 def test_nasty_problems_too() -> None:
     for problem in problems(36, seed=5):
         sets = random_sets(len(problem.model.train), 10, problem.k)

@@ -247,7 +247,7 @@ class ManyModels:
         moves = solve_each(look.hessians, look.gradients)
         far = np.arange(len(guesses))
         for passes in range(MORE_PASSES + 1):
-            far = np.flatnonzero(~(np.einsum("ij,ij->i", moves, look.gradients) <= poor**2))
+            far = np.flatnonzero(~(np.abs(np.einsum("ij,ij->i", moves, look.gradients)) <= poor**2))
             if not len(far) or passes == MORE_PASSES:
                 break
             thetas[far] -= moves[far]
@@ -278,7 +278,8 @@ class ManyModels:
         for step in range(MAX_STEPS):
             look = self.look(thetas[open_], deletions[open_], hessians)
             move = solve_each(look.hessians, look.gradients)
-            decrement = np.sqrt(np.maximum(np.einsum("ij,ij->i", move, look.gradients), 0.0))
+            # Far out, rounding leaves Hessians with a descent below zero: that is no sign of having arrived.
+            decrement = np.sqrt(np.abs(np.einsum("ij,ij->i", move, look.gradients)))
             thetas[open_] -= move
             settled = decrement <= TOLERANCE
             settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
