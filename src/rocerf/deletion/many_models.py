@@ -32,6 +32,9 @@ MAX_STEPS = 12
 POOR_GUESS = 0.5
 MORE_PASSES = 3
 
+#: Models with parameters beyond this are lost.
+LOST = 1e12
+
 #: Products of column pairs are kept in memory up to this size; beyond, they are made chunk by chunk.
 PAIRS_BYTES = 2**28
 
@@ -210,7 +213,7 @@ class ManyModels:
         slopes = amounts * weights * pulls * (1.0 - pulls)
         hessians = hessians - (XS * slopes[:, :, None]).transpose(0, 2, 1) @ XS
         hessians -= penalty * count[:, None, None] * np.diag(self.penalised)
-        return thetas + solve_each(hessians, gradients)
+        return _unless_lost(thetas + solve_each(hessians, gradients))
 
     def look(self, thetas: Array, deletions: Deletions, hessians: Array | None = None) -> Look:
         """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are."""
@@ -247,14 +250,19 @@ class ManyModels:
         moves = solve_each(look.hessians, look.gradients)
         far = np.arange(len(guesses))
         for passes in range(MORE_PASSES + 1):
-            far = np.flatnonzero(~(np.abs(np.einsum("ij,ij->i", moves, look.gradients)) <= poor**2))
+            far = np.flatnonzero(~(_decrements(moves, look.gradients) <= poor))
             if not len(far) or passes == MORE_PASSES:
                 break
-            thetas[far] -= moves[far]
+            thetas[far] = _unless_lost(thetas[far] - moves[far])
             again = self.look(thetas[far], deletions[far])
             look.gradients[far], look.hessians[far], look.pulls[far] = again.gradients, again.hessians, again.pulls
             moves[far] = solve_each(again.hessians, again.gradients)
-        return thetas, thetas - moves, look, np.union1d(far, np.flatnonzero(self._separated(look, deletions)))
+        return (
+            thetas,
+            _unless_lost(thetas - moves),
+            look,
+            np.union1d(far, np.flatnonzero(self._separated(look, deletions))),
+        )
 
     def _separated(self, look: Look, deletions: Deletions) -> NDArray[np.bool_]:
         """Which models (M,) go without a penalty and get every remaining row right: larger ones are always better."""
@@ -271,26 +279,28 @@ class ManyModels:
         Where Newton without step control does not get there, the single-model method with step control does. A model
         without an optimum (a class is gone) comes back as NaN.
         """
-        thetas = thetas.copy()
-        open_ = np.arange(len(thetas))
+        thetas = _unless_lost(thetas)
+        open_ = np.flatnonzero(~np.isnan(thetas).any(axis=1))
+        arrived = np.zeros(len(thetas), dtype=bool)
         previous = np.full(len(thetas), np.inf)
         hessians: Array | None = None
-        for step in range(MAX_STEPS):
+        for step in range(MAX_STEPS if len(open_) else 0):
             look = self.look(thetas[open_], deletions[open_], hessians)
             move = solve_each(look.hessians, look.gradients)
-            # Far out, rounding leaves Hessians with a descent below zero: that is no sign of having arrived.
-            decrement = np.sqrt(np.abs(np.einsum("ij,ij->i", move, look.gradients)))
-            thetas[open_] -= move
+            decrement = _decrements(move, look.gradients)
+            thetas[open_] = _unless_lost(thetas[open_] - move)
             settled = decrement <= TOLERANCE
             settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
             settled &= ~self._separated(look, deletions[open_])
             previous[open_] = np.where(np.isfinite(decrement), decrement, np.inf)
-            open_ = open_[~settled]
+            arrived[open_[settled]] = True
+            onward = ~settled & ~np.isnan(thetas[open_]).any(axis=1)
+            open_ = open_[onward]
             if not len(open_):
-                return thetas
+                break
             # Near the optimum the Hessian no longer changes: two fresh ones, then keep it.
-            hessians = look.hessians[~settled] if step in (1, 2, 4, 5) else None
-        for place in open_:
+            hessians = look.hessians[onward] if step in (1, 2, 4, 5) else None
+        for place in np.flatnonzero(~arrived):
             thetas[place] = self._carefully(deletions.set_of(int(place)))
         return thetas
 
@@ -347,6 +357,18 @@ def _sigmoid(values: Array, out: Array | None = None) -> Array:
         np.exp(result, out=result)
     result += 1.0
     return np.reciprocal(result, out=result)
+
+
+def _decrements(moves: Array, gradients: Array) -> Array:
+    """Newton's decrements (M,); far out, rounding leaves descents below zero, which are no sign of having arrived."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(np.abs(np.einsum("ij,ij->i", moves, gradients))))
+
+
+def _unless_lost(thetas: Array) -> Array:
+    """These parameters, but NaN for models that are so far out that no step leads back."""
+    largest = np.abs(thetas).max(axis=-1, keepdims=True)
+    return np.where(largest <= LOST, thetas, np.nan)
 
 
 def solve_each(hessians: Array, vectors: Array) -> Array:
