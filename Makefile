@@ -55,6 +55,7 @@ format: $(VENV)/dev.stamp
 bench: $(VENV)/core.stamp
 	$(BIN)/python -m benchmarks.first_order
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.retrained
+	$(BIN)/python -m benchmarks.yardsticks
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.certificate $(CERTIFICATE)
 
 validity: $(VENV)/core.stamp

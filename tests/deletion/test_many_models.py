@@ -31,6 +31,48 @@ def test_converged_models_equal_exact_retraining(options: dict, weights: bool) -
     np.testing.assert_allclose(found, exact, atol=1e-9)
 
 
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_carried_models_are_one_newton_step_from_where_they_were(options: dict, weights: bool) -> None:
+    model = LogisticModel.fit(random_training_set(3, n=50, weights=weights), **options)
+    before, after = random_sets(50, 12, 5, seed=1), random_sets(50, 12, 5, seed=2)
+    models = ManyModels(model)
+    there = np.array([model.without(model.train.ids[chosen]).theta for chosen in before])
+    hessians = models.look(there, Deletions.of(before, 5)).hessians
+    carried = models.carried(there, hessians, Deletions.of(before, 5), Deletions.of(after, 5))
+    for theta, chosen, found in zip(there, after, carried, strict=True):
+        gradient, hessian = model.without(model.train.ids[chosen]).objective.gradient_and_hessian(theta)
+        np.testing.assert_allclose(found, theta - np.linalg.solve(hessian, gradient), atol=1e-8)
+
+
+def test_nearly_retrained_models_are_near_or_called_astray() -> None:
+    """From far away it takes more passes; where the classes are separated there is no model to come near."""
+    X = np.array([[0.0], [1.0], [2.0], [3.5], [3.0], [4.0], [5.0], [6.0]])
+    models = ManyModels(LogisticModel.fit(TrainingSet(X, [0, 0, 0, 0, 1, 1, 1, 1]), C=np.inf))
+    deletions = Deletions.of([np.array([0]), np.array([3])], 1)
+    guesses = models.first_guess(deletions)
+    looked, retrained, look, astray = models.nearly(guesses, deletions)
+    assert astray.tolist() == [1]
+    exact = models.model.without([0]).theta
+    assert np.abs(retrained[0] - exact).max() < 0.2 * np.abs(models.theta - exact).max()
+    np.testing.assert_allclose(look.gradients, models.look(looked, deletions).gradients)
+    np.testing.assert_allclose(models.nearly(guesses[:1], deletions[:1], 1e-4)[1][0], exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_wherever_a_model_starts_it_is_the_retrained_one(C: float) -> None:
+    """From far out Newton's steps may lead nowhere: nothing on that way counts as arrived."""
+    model = LogisticModel.fit(random_training_set(4, n=60, d=2), C=C)
+    models = ManyModels(model)
+    rng = np.random.default_rng(0)
+    sets = random_sets(60, 40, 3)
+    deletions = Deletions.of(sets, 3)
+    exact = [model.without(model.train.ids[chosen]).theta for chosen in sets]
+    for far in (3.0, 30.0, 1e3, 1e20, 1e62):
+        found = models.converge(far * rng.normal(size=(40, 3)), deletions)
+        np.testing.assert_allclose(found, exact, atol=1e-7)
+
+
 def test_nasty_problems_too() -> None:
     for problem in problems(36, seed=5):
         sets = random_sets(len(problem.model.train), 10, problem.k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,6 +134,61 @@ def test_no_answer_is_refuted_by_what_was_found_for_others(effort: str) -> None:
         for recourse in recourses[:15]:  # the rows named are those that bring the margin about
             truth = model.without(recourse.worst_ids).score(recourse.point[None])[0]
             assert truth == pytest.approx(recourse.margin, abs=1e-8)
+
+
+class SearchedOn(Retrained):
+    """A promise that first looks as little as possible and then searches on with another adversary."""
+
+    def __init__(self, model: LogisticModel, k: int, later: Adversary, again: int) -> None:
+        super().__init__(model, k, effort="quick", slack=0.0)
+        self.adversary.effort = replace(self.adversary.effort, rounds=1, again=again)
+        self.adversary.reseeded = lambda number: self.asked.append(number) or later
+        self.asked: list[int] = []
+
+
+def test_a_promise_is_searched_on_until_nothing_more_is_found() -> None:
+    """What a further search finds joins the pool, and the people it refutes are solved again."""
+    model = LogisticModel.fit(random_training_set(2, n=120), C=1.0)
+    people = refused_people(model, 2, 20)
+    audit = Adversary(model, 5, effort="thorough", seed=77)
+    survive, cost, asked = {}, {}, {}
+    for again in (0, 2):
+        promise = SearchedOn(model, 5, Adversary(model, 5, effort="thorough"), again)
+        recourses = Rocerf(model, 5, promise=promise).explain(people)
+        assert recourses.answered.all()
+        survive[again] = (audit.attack(recourses.matrix).scores >= 0).sum()
+        cost[again], asked[again] = recourses.costs.mean(), promise.asked
+        known = promise.remembered(recourses.matrix).values
+        np.testing.assert_allclose(recourses.margins, known, atol=1e-9)  # what was found last is what is told
+        assert (known >= 0).all()
+    assert survive[0] < 20
+    assert asked[0] == []
+    assert survive[2] == 20
+    assert cost[2] > cost[0]
+    assert len(set(asked[2])) == len(asked[2]) >= 3  # other starts each time; two quiet ones after the last find
+
+
+def test_a_further_search_that_finds_no_model_at_all_ends_with_a_reason() -> None:
+    """Without a penalty one deletion separates the classes; the first look does not see it, the second does."""
+    X = [[0.0], [1.0], [2.0], [3.5], [3.0], [4.0], [5.0], [6.0]]
+    model = LogisticModel.fit(TrainingSet(X, [0, 0, 0, 0, 1, 1, 1, 1]), C=np.inf)
+    promise = SearchedOn(model, 1, Adversary(model, 1, effort="thorough"), 2)
+    promise.read = lambda X, target=-np.inf: promise.remembered(X)
+    recourse = Rocerf(model, 1, promise=promise).explain([[1.0]])[0]
+    assert recourse.status is Status.NOT_ROBUST
+    assert promise.asked == [0]
+
+
+@pytest.mark.slow
+def test_german_survives_thorough_adversaries_of_other_seeds_where_many_rows_go() -> None:
+    """3 % of the rows: the effort "thorough" searches on until a further search finds nothing more."""
+    data = rocerf.load_dataset("german")
+    model = LogisticModel.fit(data.train, C=1.0)
+    denied = data.test.X[model.predict(data.test.X) == 0]
+    recourses = Rocerf(model, 24, effort="thorough").explain(denied)
+    assert recourses.answered.all()
+    for seed in (4711, 20_001):
+        assert (Adversary(model, 24, effort="thorough", seed=seed).attack(recourses.matrix).scores >= 0).all()
 
 
 def test_many_threads_share_one_pool() -> None:

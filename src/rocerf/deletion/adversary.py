@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -139,6 +140,12 @@ class Adversary:
     def groups(self) -> RareGroups | None:
         """The training set's rare groups, where the effort starts from them."""
         return RareGroups.of(self.models, self.k) if "groups" in self.effort.searches else None
+
+    def reseeded(self, number: int) -> Adversary:
+        """The same adversary with other random starts, others for each number."""
+        same = copy(self)
+        same.seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        return same
 
     def attack(self, points: Any, *, progress: Progress | None = None) -> Any:
         """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`."""

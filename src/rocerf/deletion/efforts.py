@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rocerf.models.options import one_of
 
@@ -12,9 +12,11 @@ class Effort:
     """How hard to look.
 
     A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
-    ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of swap rounds, each
-    trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0), ``brute_force``
-    the number of sets up to which all are tried.
+    Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that
+    changed nothing, or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems,
+    ``swaps`` the number of swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems,
+    none elsewhere if 0), ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further
+    searches in a row, each from fresh starts, a point must withstand before the promise ``retrained`` is given.
     """
 
     name: str
@@ -22,12 +24,16 @@ class Effort:
     rounds: int = 8
     patience: int = 2
     random_starts: int = 0
+    growth: int = 0
     relaxation_steps: int = 10
+    kicks: int = 0
+    most_kicks: int = 0
     beam: int = 0
     group_starts: int = 0
     swaps: int = 0
     swap_width: int = 4
     brute_force: int = 0
+    again: int = 0
     on_small_tables: Effort | None = None
 
     def on(self, rows: int) -> Effort:
@@ -38,7 +44,25 @@ class Effort:
 #: Up to this many rows a table is small.
 SMALL_TABLE = 10_000
 
-_ALL = ("relinearise", "greedy", "groups", "relaxation", "random", "swap", "brute force")
+_ALL = ("relinearise", "greedy", "adaptive", "groups", "relaxation", "random", "swap", "brute force")
+
+_THOROUGH = Effort(
+    "thorough",
+    _ALL,
+    rounds=14,
+    patience=6,
+    group_starts=4,
+    random_starts=3,
+    growth=12,
+    relaxation_steps=12,
+    kicks=10,
+    most_kicks=60,
+    beam=10,
+    swaps=6,
+    swap_width=5,
+    brute_force=20_000,
+    again=2,
+)
 
 EFFORTS = {
     "quick": Effort("quick", ("relinearise",), rounds=6, patience=1),
@@ -54,30 +78,19 @@ EFFORTS = {
         brute_force=500,
         on_small_tables=Effort(
             "normal",
-            _ALL,
+            ("relinearise", "greedy", "groups", "swap", "brute force"),
             rounds=10,
-            patience=4,
+            patience=2,
             group_starts=3,
-            random_starts=1,
+            kicks=6,
+            most_kicks=24,
             beam=6,
             swaps=4,
             swap_width=3,
             brute_force=500,
         ),
     ),
-    "thorough": Effort(
-        "thorough",
-        _ALL,
-        rounds=14,
-        patience=6,
-        group_starts=4,
-        random_starts=3,
-        relaxation_steps=12,
-        beam=10,
-        swaps=6,
-        swap_width=5,
-        brute_force=20_000,
-    ),
+    "thorough": replace(_THOROUGH, on_small_tables=replace(_THOROUGH, growth=100)),
 }
 
 

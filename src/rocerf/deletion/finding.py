@@ -41,6 +41,10 @@ class Finding:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def open(self, floor: Array) -> Rows:
+        """The points worth searching on: not below their floor (M,), and there is still something worse."""
+        return np.flatnonzero((self.scores >= floor) & ~np.isneginf(self.scores))
+
     def unseen(self, points: Rows, keys: list[bytes]) -> Rows:
         """Places of the sets that were not yet retrained for their point; they count as seen from now on."""
         news = []

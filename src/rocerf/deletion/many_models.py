@@ -28,6 +28,13 @@ Rows = NDArray[np.intp]
 #: Newton steps before a stubborn model is handed to the careful single-model method.
 MAX_STEPS = 12
 
+#: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
+POOR_GUESS = 0.5
+MORE_PASSES = 3
+
+#: Models with parameters beyond this are lost.
+LOST = 1e12
+
 #: Products of column pairs are kept in memory up to this size; beyond, they are made chunk by chunk.
 PAIRS_BYTES = 2**28
 
@@ -185,17 +192,28 @@ class ManyModels:
 
     def first_guess(self, deletions: Deletions) -> Array:
         """One Newton step for each deletion from the full model, without touching the other rows; (M, p)."""
-        pull, residual, _ = self._base
+        return self.stepped(self.theta, self.hessian, deletions.rows, deletions.amounts)
+
+    def carried(self, thetas: Array, hessians: Array, before: Deletions, after: Deletions) -> Array:
+        """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians (M, p, p)) towards
+        the one without ``after``, touching no other rows; (M, p)."""
+        rows = np.concatenate([before.rows, after.rows], axis=1)
+        amounts = np.concatenate([-before.amounts, after.amounts], axis=1)
+        return self.stepped(thetas, hessians, rows, amounts)
+
+    def stepped(self, thetas: Array, hessians: Array, rows: Rows, amounts: Array) -> Array:
+        """One Newton step from optima ((p,) or (M, p)) whose rows lose these amounts (M, w); less than 0: get back."""
         penalty = self.model.penalty.per_row
-        XS = self.X[deletions.rows]
-        amounts = deletions.amounts
-        gradients = ((amounts * residual[deletions.rows])[:, None, :] @ XS)[:, 0, :]
+        XS = self.X[rows]
+        sign, weights = self.sign[rows], self.weights[rows]
+        pulls = _sigmoid(sign * (XS @ thetas if thetas.ndim == 1 else (XS @ thetas[:, :, None])[:, :, 0]))
+        gradients = ((amounts * weights * sign * pulls)[:, None, :] @ XS)[:, 0, :]
         count = amounts.sum(axis=1)
-        gradients += penalty * count[:, None] * self.penalised * self.theta
-        slope = amounts * (self.weights * pull * (1.0 - pull))[deletions.rows]
-        hessians = self.hessian - (XS * slope[:, :, None]).transpose(0, 2, 1) @ XS
+        gradients += penalty * count[:, None] * self.penalised * thetas
+        slopes = amounts * weights * pulls * (1.0 - pulls)
+        hessians = hessians - (XS * slopes[:, :, None]).transpose(0, 2, 1) @ XS
         hessians -= penalty * count[:, None, None] * np.diag(self.penalised)
-        return self.theta + solve_each(hessians, gradients)
+        return _unless_lost(thetas + solve_each(hessians, gradients))
 
     def look(self, thetas: Array, deletions: Deletions, hessians: Array | None = None) -> Look:
         """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are."""
@@ -222,30 +240,67 @@ class ManyModels:
             hessians[:, diagonal, diagonal] += lam
         return Look(gradients, hessians, pulls)
 
+    def nearly(self, guesses: Array, deletions: Deletions, poor: float = POOR_GUESS) -> tuple[Array, Array, Look, Rows]:
+        """Models from guesses by Newton steps until the next would hardly move them: one pass, more for poor guesses.
+
+        Where the models were seen, where they are one step on, what was seen, and which of them are still astray: there
+        may be no such model at all.
+        """
+        thetas, look = guesses.copy(), self.look(guesses, deletions)
+        moves = solve_each(look.hessians, look.gradients)
+        far = np.arange(len(guesses))
+        for passes in range(MORE_PASSES + 1):
+            far = np.flatnonzero(~(_decrements(moves, look.gradients) <= poor))
+            if not len(far) or passes == MORE_PASSES:
+                break
+            thetas[far] = _unless_lost(thetas[far] - moves[far])
+            again = self.look(thetas[far], deletions[far])
+            look.gradients[far], look.hessians[far], look.pulls[far] = again.gradients, again.hessians, again.pulls
+            moves[far] = solve_each(again.hessians, again.gradients)
+        return (
+            thetas,
+            _unless_lost(thetas - moves),
+            look,
+            np.union1d(far, np.flatnonzero(self._separated(look, deletions))),
+        )
+
+    def _separated(self, look: Look, deletions: Deletions) -> NDArray[np.bool_]:
+        """Which models (M,) go without a penalty and get every remaining row right: larger ones are always better."""
+        if self.model.penalty.per_model or self.model.penalty.per_row:
+            return np.zeros(len(look.pulls), dtype=bool)
+        wrong = (look.pulls >= 0.5) & (self.weights > 0)
+        model, place = np.nonzero(deletions.amounts >= 1.0)
+        wrong[model, deletions.rows[model, place]] = False
+        return np.asarray(~wrong.any(axis=1))
+
     def converge(self, thetas: Array, deletions: Deletions) -> Array:
         """Newton from these parameters to the tolerance of exact retraining, for every model; (M, p).
 
         Where Newton without step control does not get there, the single-model method with step control does. A model
         without an optimum (a class is gone) comes back as NaN.
         """
-        thetas = thetas.copy()
-        open_ = np.arange(len(thetas))
+        thetas = _unless_lost(thetas)
+        open_ = np.flatnonzero(~np.isnan(thetas).any(axis=1))
+        arrived = np.zeros(len(thetas), dtype=bool)
         previous = np.full(len(thetas), np.inf)
         hessians: Array | None = None
-        for step in range(MAX_STEPS):
+        for step in range(MAX_STEPS if len(open_) else 0):
             look = self.look(thetas[open_], deletions[open_], hessians)
             move = solve_each(look.hessians, look.gradients)
-            decrement = np.sqrt(np.maximum(np.einsum("ij,ij->i", move, look.gradients), 0.0))
-            thetas[open_] -= move
+            decrement = _decrements(move, look.gradients)
+            thetas[open_] = _unless_lost(thetas[open_] - move)
             settled = decrement <= TOLERANCE
             settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
+            settled &= ~self._separated(look, deletions[open_])
             previous[open_] = np.where(np.isfinite(decrement), decrement, np.inf)
-            open_ = open_[~settled]
+            arrived[open_[settled]] = True
+            onward = ~settled & ~np.isnan(thetas[open_]).any(axis=1)
+            open_ = open_[onward]
             if not len(open_):
-                return thetas
+                break
             # Near the optimum the Hessian no longer changes: two fresh ones, then keep it.
-            hessians = look.hessians[~settled] if step in (1, 2, 4, 5) else None
-        for place in open_:
+            hessians = look.hessians[onward] if step in (1, 2, 4, 5) else None
+        for place in np.flatnonzero(~arrived):
             thetas[place] = self._carefully(deletions.set_of(int(place)))
         return thetas
 
@@ -302,6 +357,18 @@ def _sigmoid(values: Array, out: Array | None = None) -> Array:
         np.exp(result, out=result)
     result += 1.0
     return np.reciprocal(result, out=result)
+
+
+def _decrements(moves: Array, gradients: Array) -> Array:
+    """Newton's decrements (M,); far out, rounding leaves descents below zero, which are no sign of having arrived."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(np.abs(np.einsum("ij,ij->i", moves, gradients))))
+
+
+def _unless_lost(thetas: Array) -> Array:
+    """These parameters, but NaN for models that are so far out that no step leads back."""
+    largest = np.abs(thetas).max(axis=-1, keepdims=True)
+    return np.where(largest <= LOST, thetas, np.nan)
 
 
 def solve_each(hessians: Array, vectors: Array) -> Array:

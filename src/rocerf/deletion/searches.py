@@ -2,15 +2,18 @@
 
 All of them move between sets of rows by *re-linearising*: retrain without the present set, score every row at
 that model (rows in the set by what keeping them out does), exchange rows for more harmful ones, repeat while the
-score falls. They differ in where they start and how the set grows:
+score falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and how the set grows:
 
 * ``relinearise``: from the leverage-corrected first-order set of the full model;
 * ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row,
   several sets side by side;
+* ``adaptive``: adaptive greedy, the set grows row by row (many rows: in blocks) with retraining after each, and
+  nothing leaves it; by first order and with leverage;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
 * ``known``: from the set that hurts this point most among those found for other points;
 * ``groups``: from the holders of a rare value, by label (:mod:`rocerf.deletion.rare_groups`);
 * ``random``: from first-order sets with noise on the harms (seeded);
+* ``kicks``: a random part of the best set so far is forgotten and grows again;
 * ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
 * ``brute force``: all sets, where they are few.
 
@@ -21,7 +24,6 @@ convergence.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
 
@@ -30,14 +32,18 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
-from rocerf.deletion.many_models import Deletions, Look, ManyModels, solve_each
+from rocerf.deletion.many_models import Deletions, Look, ManyModels
 from rocerf.deletion.rare_groups import RareGroups
+from rocerf.deletion.starts import harms_of_full_model, starts_of
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: Models retrained at a time when single sets are tried.
 TRY_BATCH = 64
+
+#: Shares of a set that kicks forget, in turn: much, to leave a valley; little, to look around.
+FORGOTTEN = (0.5, 0.1, 0.3)
 
 #: Up to this many rows times deletions a problem is small: every exchange is tried, and beams are affordable.
 FEW_ROWS = 400
@@ -69,74 +75,56 @@ def search(
     if effort.brute_force and sum(comb(n, size) for size in range(1, k + 1)) <= effort.brute_force:
         _brute_force(models, directions, k, finding)
         return finding
-    base = _harms_of_full_model(models, directions)
+    base = harms_of_full_model(models, directions)
     floor = np.full(len(directions), -np.inf) if stop_below is None else stop_below
-    starts = _starts(models, directions, base, k, effort, groups, seed, first)
+    starts = starts_of(models, directions, base, k, effort, groups, seed, first)
     if known is not None:
         again = "known", lambda points: Deletions.of([known[point] for point in points], k), [k] * effort.rounds
         starts = itertools.chain([again], starts)
     for name, start, sizes in starts:
-        points = np.flatnonzero(finding.scores >= floor)
+        points = finding.open(floor)
         if not len(points):
             return finding
         if name not in finding.ran:
             finding.ran.append(name)
-        _walk(models, directions, points, start(points), sizes, effort.patience, finding, name)
-    points = np.flatnonzero(finding.scores >= floor)
+        begin = start(points)
+        if name == "adaptive":  # a yardstick: it counts itself, whatever the walk from it finds
+            _report(models, directions, points, models.first_guess(begin), begin, finding, name)
+        _walk(models, directions, points, begin, sizes, effort.patience, finding, name)
+    points = finding.open(floor)
     if effort.beam and n * k <= FEW_ROWS:
         for point in points:
             _beam(models, directions, int(point), k, effort.beam, finding)
+    _kick(models, directions, floor, k, effort, seed, first, finding)
+    points = finding.open(floor)
     for _ in range(effort.swaps):
         points = _swap(models, directions, points, k, effort.swap_width, finding)
-        points = points[finding.scores[points] >= floor[points]]
+        points = np.intersect1d(points, finding.open(floor))
         if not len(points):
             break
     return finding
 
 
-def _harms_of_full_model(models: ManyModels, directions: Array) -> Array:
-    none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
-    thetas = np.tile(models.theta, (len(directions), 1))
-    look = models.look(thetas, none, np.broadcast_to(models.hessian, (len(directions), *models.hessian.shape)))
-    return models.harms(look, thetas, none, directions, leverage=True)
-
-
-def _starts(
-    models: ManyModels,
-    directions: Array,
-    base: Array,
-    k: int,
-    effort: Effort,
-    groups: RareGroups | None,
-    seed: int,
-    first: int,
-) -> Iterator[tuple[str, Callable[[Rows], Deletions], list[int]]]:
-    """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
-    steady = [k] * effort.rounds
-    if "relinearise" in effort.searches:
-        yield "relinearise", lambda points: models.worst_of(base[points], k, k), steady
-    if "greedy" in effort.searches and k > 1:
-        blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
-        yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
-    if "groups" in effort.searches and groups is not None:
-        for which in range(min(effort.group_starts, len(groups.sets))):
-
-            def from_group(points: Rows, which: int = which) -> Deletions:
-                return groups.starts(directions[points], base[points], k, which)
-
-            yield "groups", from_group, steady
-    if "relaxation" in effort.searches:
-        steps = effort.relaxation_steps
-        yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
-    for number in range(effort.random_starts if "random" in effort.searches else 0):
-
-        def noisy(points: Rows, number: int = number) -> Deletions:
-            draws = [
-                np.random.default_rng([seed, number, first + point]).normal(size=base.shape[1]) for point in points
-            ]
-            return models.worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
-
-        yield "random", noisy, steady
+def _kick(
+    models: ManyModels, directions: Array, floor: Array, k: int, effort: Effort, seed: int, first: int, finding: Finding
+) -> None:
+    """Forget a random part of the best set, let it grow again and walk on; until ``kicks`` in a row changed nothing."""
+    idle = np.zeros(len(directions), np.intp)
+    for number in range(effort.most_kicks if k > 1 else 0):
+        points = finding.open(floor)
+        points = points[idle[points] < effort.kicks]
+        if not len(points):
+            return
+        kept = max(1, round(k * (1.0 - FORGOTTEN[number % len(FORGOTTEN)])))
+        sets = []
+        for point in points:
+            chosen = finding.sets[point]
+            order = np.random.default_rng([seed, number, first + point]).permutation(len(chosen))
+            sets.append(chosen[order[:kept]])
+        sizes = [kept, *(kept + (k - kept) * part // 3 for part in (1, 2)), *[k] * effort.rounds]
+        before = finding.scores[points].copy()
+        _walk(models, directions, points, Deletions.of(sets, k), sizes, effort.patience, finding, "kicks")
+        idle[points] = np.where(finding.scores[points] < before - 1e-12, 0, idle[points] + 1)
 
 
 @dataclass(eq=False)
@@ -144,19 +132,22 @@ class _Walkers:
     """Where the walk of each point stands: its set, its retrained model, the score there and the harm of every row."""
 
     deletions: Deletions
-    guesses: Array
     thetas: Array
+    hessians: Array
     scores: Array
     harms: Array
 
     @classmethod
-    def at(cls, deletions: Deletions, guesses: Array, rows: int) -> _Walkers:
+    def at(cls, deletions: Deletions, thetas: Array, hessian: Array, rows: int) -> _Walkers:
         count = len(deletions)
-        return cls(deletions, guesses, guesses.copy(), np.full(count, np.inf), np.zeros((count, rows)))
+        hessians = np.broadcast_to(hessian, (count, *hessian.shape)).copy()
+        return cls(deletions, thetas, hessians, np.full(count, np.inf), np.zeros((count, rows)))
 
-    def move(self, who: Rows, deletions: Deletions, guesses: Array, thetas: Array, scores: Array, harms: Array) -> None:
+    def move(
+        self, who: Rows, deletions: Deletions, thetas: Array, hessians: Array, scores: Array, harms: Array
+    ) -> None:
         self.deletions.rows[who], self.deletions.amounts[who] = deletions.rows, deletions.amounts
-        self.guesses[who], self.thetas[who], self.scores[who], self.harms[who] = guesses, thetas, scores, harms
+        self.thetas[who], self.hessians[who], self.scores[who], self.harms[who] = thetas, hessians, scores, harms
 
 
 def _walk(
@@ -176,22 +167,20 @@ def _walk(
     """
     k = start.rows.shape[1]
     toward = directions[points]
-    now = _Walkers.at(start, models.first_guess(start), len(models.X))
+    now = _Walkers.at(start, models.first_guess(start), models.hessian, len(models.X))
     radius, failures = np.full(len(points), k), np.zeros(len(points), np.intp)
     open_ = np.arange(len(points))
-    trial, guesses = start, now.guesses
+    trial, guesses = start, now.thetas
     for step in range(len(sizes)):
-        # The difference of two first guesses carries a retrained model over to the next set.
-        thetas = now.thetas[open_] + guesses - now.guesses[open_]
-        look = models.look(thetas, trial)
-        retrained = thetas - solve_each(look.hessians, look.gradients)
+        thetas, retrained, look, astray = models.nearly(guesses, trial)
+        _report(models, directions, points[open_[astray]], retrained[astray], trial[astray], finding, name)
         scores = np.einsum("ij,ij->i", toward[open_], retrained)
         lower = scores < now.scores[open_] - 1e-10
         if lower.any():
             own = np.flatnonzero(lower)
             part = Look(look.gradients[own], look.hessians[own], look.pulls[own])
             harms = models.harms(part, thetas[own], trial[own], toward[open_[own]], leverage=True)
-            now.move(open_[own], trial[own], guesses[own], retrained[own], scores[own], harms)
+            now.move(open_[own], trial[own], retrained[own], look.hessians[own], scores[own], harms)
         radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), radius[open_] // 2)
         failures[open_] = np.where(lower, 0, failures[open_] + 1)
         if step == len(sizes) - 1:
@@ -201,15 +190,27 @@ def _walk(
         open_, trial = open_[changed], trial[changed]
         if not len(open_):
             break
-        guesses = models.first_guess(trial)
+        guesses = models.carried(now.thetas[open_], now.hessians[open_], now.deletions[open_], trial)
     # Scores on the way are good to a few parts in a million of the drop: clear losers need no full retraining.
     best = finding.scores[points]
-    leeway = 1e-5 * np.abs(np.einsum("ij,j->i", toward, models.theta) - best)
-    ended = np.flatnonzero(now.scores < best + leeway)
-    news = ended[finding.unseen(points[ended], now.deletions[ended].keys())]
+    ended = np.flatnonzero(now.scores - best < 1e-5 * np.abs(toward @ models.theta - best))
+    _report(models, directions, points[ended], now.thetas[ended], now.deletions[ended], finding, name)
+
+
+def _report(
+    models: ManyModels,
+    directions: Array,
+    points: Rows,
+    thetas: Array,
+    deletions: Deletions,
+    finding: Finding,
+    name: str,
+) -> None:
+    """Retrain to convergence without those sets that were not yet, from these parameters, and report them."""
+    news = finding.unseen(points, deletions.keys())
     if len(news):
-        final = now.deletions[news]
-        finding.consider(points[news], models.converge(now.thetas[news], final), final, directions, name)
+        final = deletions[news]
+        finding.consider(points[news], models.converge(thetas[news], final), final, directions, name)
 
 
 def _exchange(
@@ -231,40 +232,15 @@ def _exchange(
     return Deletions.of(sets, width), changed
 
 
-def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, steps: int) -> Deletions:
-    """Frank and Wolfe on the score of the model with row weights ``1 - amount``, rounded to k whole rows."""
-    count = len(directions)
-    rows, amounts = np.zeros((count, k * steps), np.intp), np.zeros((count, k * steps))
-    vertex = models.worst_of(base, k, k)
-    thetas = np.tile(models.theta, (count, 1))
-    for step in range(steps):
-        rate = 2.0 / (step + 2.0)
-        amounts *= 1.0 - rate
-        own = slice(step * k, (step + 1) * k)
-        rows[:, own], amounts[:, own] = vertex.rows, rate * vertex.amounts
-        present = Deletions(rows[:, : (step + 1) * k], amounts[:, : (step + 1) * k])
-        if step == steps - 1:
-            break
-        look = models.look(thetas, present)
-        thetas = thetas - solve_each(look.hessians, look.gradients)
-        look = models.look(thetas, present, look.hessians)
-        vertex = models.worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
-    sets = []
-    for point in range(count):
-        total = np.bincount(rows[point], amounts[point])
-        heaviest = np.argsort(-total, kind="stable")[:k]
-        sets.append(heaviest[total[heaviest] > 0])
-    return Deletions.of(sets, k)
-
-
 def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: int, finding: Finding) -> Rows:
     """Try exchanges of the least harmful rows of each set for the most harmful outside; the points it helped."""
     few_rows = len(models.X) * k <= FEW_ROWS  # every exchange
     if not len(points) or not (few_rows or width):
         return points[:0]
     present = Deletions.of([finding.sets[point] for point in points], k)
-    look = models.look(finding.thetas[points], present)
-    harms = models.harms(look, finding.thetas[points], present, directions[points], leverage=True)
+    thetas = finding.thetas[points]
+    look = models.look(thetas, present)
+    harms = models.harms(look, thetas, present, directions[points], leverage=True)
     places, sets = [], []
     for place, point in enumerate(points):
         chosen = finding.sets[point]
@@ -282,7 +258,7 @@ def _swap(models: ManyModels, directions: Array, points: Rows, k: int, width: in
     for start in range(0, len(sets), TRY_BATCH):
         part = slice(start, start + TRY_BATCH)
         deletions, own = Deletions.of(sets[part], k), where[part]
-        guess = finding.thetas[points[own]] + models.first_guess(deletions) - models.first_guess(present[own])
+        guess = models.carried(thetas[own], look.hessians[own], present[own], deletions)
         finding.consider(points[own], models.converge(guess, deletions), deletions, directions, "swap")
     return points[finding.scores[points] < before - 1e-12]
 

@@ -304,6 +304,18 @@ class LearningOwnSolver(OwnSolver):
         assert isinstance(self.inner, Retrained)
         return self._lowered(self.inner.remembered(X), self._allowed(X))
 
+    @property
+    def again(self) -> int:
+        """As the inner promise."""
+        assert isinstance(self.inner, Retrained)
+        return self.inner.again
+
+    def search_on(self, X: Array, target: float, number: int) -> Reading:
+        """A further search of the inner promise, less the allowance."""
+        assert isinstance(self.inner, Retrained)
+        allowed = self._allowed(X)
+        return self._lowered(self.inner.search_on(X, target + allowed[0], number), allowed)
+
 
 class HeldOwnSolver(OwnSolver):
     """Of a promise that is cheap to read near a point."""

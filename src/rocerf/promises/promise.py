@@ -138,6 +138,15 @@ class Learning(Protocol):
         """The lowest score at each point (P, d) that anything read so far implies, as found."""
         ...
 
+    @property
+    def again(self) -> int:
+        """How many further searches in a row a point that holds must withstand before it is given."""
+        ...
+
+    def search_on(self, X: Array, target: float, number: int) -> Reading:
+        """The lowest score at each point (P, d) after one further search, other for each ``number``, as found."""
+        ...
+
 
 @runtime_checkable
 class Rereadable(Protocol):

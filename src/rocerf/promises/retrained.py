@@ -9,7 +9,8 @@ preprocessing was fitted again is a half-space like any other.
 A search may miss a set that is worse by a hair. Cuts therefore aim a little deeper than found: by ``slack`` times the
 drop, ``theta_S + slack (theta_S - theta)``, still linear. A point passes when the worst found leaves it at least
 half of that depth; the other half spares rounds that would move it by next to nothing. The margin reported is
-the true one.
+the true one. At effort "thorough" a point is given only after further searches from fresh random starts, ``again`` of
+them in a row, have found nothing against it (:meth:`Retrained.search_on`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class Retrained:
     Parameters
     ----------
     effort : "quick", "normal" or "thorough"
-        How hard the adversary looks before a point counts as surviving.
+        How hard the adversary looks before a point counts as surviving; "thorough" searches on from fresh starts until
+        that finds nothing more.
     slack : float
         Share of the drop by which cuts aim deeper than found.
 
@@ -129,6 +131,11 @@ class Retrained:
         """The searches that ran so far."""
         return tuple(self._ran)
 
+    @property
+    def again(self) -> int:
+        """How many further searches in a row a point must withstand, by the effort."""
+        return self.adversary.effort.again if self._searching else 0
+
     def known_cuts(self) -> tuple[Array, Array]:
         """The model in force: deleting nothing is one of the deletions."""
         return Plain(self.model).known_cuts()
@@ -146,6 +153,15 @@ class Retrained:
         with self._lock:  # the pool grows while it is read
             return self._read(X, target)
 
+    def search_on(self, X: Array, target: float | Array, number: int) -> Reading:
+        """The lowest score known or found by one further search from fresh starts, ended early below ``target``."""
+        with self._lock:
+            lowest, which = self._against_pool(X)
+            # Not from what is known: a search that begins with the best known set never leaves the next best ones.
+            attacks = self.adversary.reseeded(number).attack_all(X, stop_below=np.full(len(X), target))
+            retrainings = self._learn(attacks, np.arange(len(X)), lowest, which)
+            return self._reading(X, lowest, which, retrainings, np.zeros(len(X)))
+
     def _read(self, X: Array, target: float | Array) -> Reading:
         # (1 + depth) score - depth today < target  <=>  score < floor
         depth = self.slack / 2
@@ -156,9 +172,7 @@ class Retrained:
         if len(asking):
             known = [self.pool.deleted_rows[best] for best in which[asking]]
             attacks = self.adversary.attack_all(X[asking], stop_below=floor[asking], known=known)
-            self._ran.update(dict.fromkeys(attacks.searches))
-            retrainings[asking] = attacks.retrainings
-            self._learn(attacks, asking, lowest, which)
+            retrainings = self._learn(attacks, asking, lowest, which)
             self._searched.update(X[place].tobytes() for place in asking[lowest[asking] >= floor[asking]])
         return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
@@ -181,13 +195,20 @@ class Retrained:
         which = scores.argmin(axis=1)
         return scores[np.arange(len(scores)), which], which
 
-    def _learn(self, attacks: Attacks, asking: NDArray[np.intp], lowest: Array, which: NDArray[np.intp]) -> None:
+    def _learn(
+        self, attacks: Attacks, asking: NDArray[np.intp], lowest: Array, which: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Put what was found for the asking ones into the pool, ``lowest`` and ``which`` (P,); retrainings of all."""
+        self._ran.update(dict.fromkeys(attacks.searches))
         found = attacks.scores
         better = np.flatnonzero(found < lowest[asking])
         lowest[asking[better]] = found[better]
         trained = better[np.isfinite(found[better])]  # a deletion after which there is no model is no cut
         which[asking[trained]] = len(self.pool) + np.arange(len(trained))
         self.pool.add(attacks, trained)
+        retrainings = np.zeros(len(lowest), np.intp)
+        retrainings[asking] = attacks.retrainings
+        return retrainings
 
     def _reading(
         self, X: Array, lowest: Array, which: NDArray[np.intp], retrainings: NDArray[np.intp], depths: Array

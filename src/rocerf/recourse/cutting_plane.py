@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.promises.promise import Learning, Promise
+from rocerf.promises.promise import Learning, Promise, Reading
 from rocerf.recourse.master import Master
 from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
 
@@ -36,12 +36,20 @@ def solve_by_cuts(
     for wave in _waves(len(master.X0), isinstance(promise, Learning)):
         _solve_wave(promise, master, delta, wave, solution, max_rounds, _shifted(progress, done, len(master.X0)))
         done += len(wave)
-    # What was found for later people may refute a point given to an earlier one: such people come once more.
-    for _ in range(max_rounds):
+    # What was found for later people may refute a point given to an earlier one: such people come once more. A promise
+    # that wants to be searched further is, at every point that was found, until nothing more is.
+    withstood = np.zeros(len(master.X0), np.intp)
+    for number in range(max_rounds):
         refuted = _hold_against_memory(promise, solution, delta)
-        if not len(refuted):
+        if len(refuted):
+            withstood[refuted] = 0
+            _solve_wave(promise, master, delta, refuted, solution, max_rounds, None)
+        elif not _search_on(promise, solution, delta, withstood, number):
             break
-        _solve_wave(promise, master, delta, refuted, solution, max_rounds, None)
+    else:
+        refuted = _hold_against_memory(promise, solution, delta)
+        solution.forget(refuted)
+        solution.outcomes[refuted] = Outcome.GAVE_UP
     return solution
 
 
@@ -50,11 +58,33 @@ def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> 
     if not isinstance(promise, Learning):
         return np.empty(0, np.intp)
     found = np.flatnonzero(solution.outcomes == Outcome.FOUND)
-    reading = promise.remembered(solution.points[found])
-    for place in np.flatnonzero(reading.values < solution.values[found] - 1e-12):
-        solution.values[found[place]] = reading.values[place]
-        solution.worst_ids[found[place]] = reading.worst_ids(int(place))
+    _lower(solution, found, promise.remembered(solution.points[found]))
     return found[solution.values[found] < delta + GUARD / 2]
+
+
+def _search_on(promise: Promise, solution: Solution, delta: float, withstood: NDArray[np.intp], number: int) -> bool:
+    """One further search at the found points that have not ``withstood`` enough of them; False if there are none."""
+    if not isinstance(promise, Learning):
+        return False
+    asking = np.flatnonzero((solution.outcomes == Outcome.FOUND) & (withstood < promise.again))
+    if not len(asking):
+        return False
+    reading = promise.search_on(solution.points[asking], delta + GUARD / 2, number)
+    if reading.retrainings is not None:
+        solution.retrainings[asking] += reading.retrainings
+    _lower(solution, asking, reading)
+    withstood[asking] += 1
+    hopeless = asking[np.isneginf(solution.values[asking])]  # no cut says so: no point survives having no model
+    solution.forget(hopeless)
+    solution.outcomes[hopeless] = Outcome.NOT_ROBUST
+    return True
+
+
+def _lower(solution: Solution, people: NDArray[np.intp], reading: Reading) -> None:
+    """Values and worst rows of these people's points, where the reading knows of worse."""
+    for place in np.flatnonzero(reading.values < solution.values[people] - 1e-12):
+        solution.values[people[place]] = reading.values[place]
+        solution.worst_ids[people[place]] = reading.worst_ids(int(place))
 
 
 def _waves(people: int, learns: bool) -> Iterator[NDArray[np.intp]]:

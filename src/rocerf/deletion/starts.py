@@ -1,0 +1,117 @@
+"""Where the walks of :mod:`rocerf.deletion.searches` start, for a block of points at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.deletion.efforts import Effort
+from rocerf.deletion.many_models import Deletions, ManyModels, solve_each
+from rocerf.deletion.rare_groups import RareGroups
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: Adaptive greedy chooses row by row, among rows that differ little: its models are retrained up to this decrement.
+CLOSE = 1e-3
+
+
+def harms_of_full_model(models: ManyModels, directions: Array) -> Array:
+    """How each row's deletion changes the score of each point (M, p), at the model as it is; (M, n)."""
+    none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
+    thetas = np.tile(models.theta, (len(directions), 1))
+    look = models.look(thetas, none, np.broadcast_to(models.hessian, (len(directions), *models.hessian.shape)))
+    return models.harms(look, thetas, none, directions, leverage=True)
+
+
+def starts_of(
+    models: ManyModels,
+    directions: Array,
+    base: Array,
+    k: int,
+    effort: Effort,
+    groups: RareGroups | None,
+    seed: int,
+    first: int,
+) -> Iterator[tuple[str, Callable[[Rows], Deletions], list[int]]]:
+    """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
+    steady = [k] * effort.rounds
+    if "relinearise" in effort.searches:
+        yield "relinearise", lambda points: models.worst_of(base[points], k, k), steady
+    if "greedy" in effort.searches and k > 1:
+        blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
+        yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
+    for leverage in (False, True) if "adaptive" in effort.searches and k > 1 else ():
+
+        def grown(points: Rows, leverage: bool = leverage) -> Deletions:
+            return _adaptive(models, directions[points], k, effort.growth, leverage=leverage)
+
+        yield "adaptive", grown, steady
+    if "groups" in effort.searches and groups is not None:
+        for which in range(min(effort.group_starts, len(groups.sets))):
+
+            def from_group(points: Rows, which: int = which) -> Deletions:
+                return groups.starts(directions[points], base[points], k, which)
+
+            yield "groups", from_group, steady
+    if "relaxation" in effort.searches:
+        steps = effort.relaxation_steps
+        yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
+    for number in range(effort.random_starts if "random" in effort.searches else 0):
+
+        def noisy(points: Rows, number: int = number) -> Deletions:
+            draws = [
+                np.random.default_rng([seed, number, first + point]).normal(size=base.shape[1]) for point in points
+            ]
+            return models.worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
+
+        yield "random", noisy, steady
+
+
+def _adaptive(models: ManyModels, directions: Array, k: int, steps: int, *, leverage: bool) -> Deletions:
+    """Adaptive greedy: the most harmful rows join the set, one by one or in ``steps`` blocks, and none leaves it.
+
+    The model is retrained after each step. With one row at a time this is the yardstick of Hu and others (2024).
+    """
+    count = len(directions)
+    sets, present = [np.empty(0, np.intp)] * count, Deletions.of([np.empty(0, np.intp)] * count, k)
+    guesses = np.tile(models.theta, (count, 1))
+    for size in sorted({max(1, k * part // steps) for part in range(1, steps + 1)}):
+        looked, thetas, look, _ = models.nearly(guesses, present, CLOSE)
+        harms = models.harms(look, looked, present, directions, leverage=leverage)
+        harms[np.isnan(harms)] = np.inf  # no model any more: the set stays as it is
+        for place, chosen in enumerate(sets):
+            harms[place, chosen] = np.inf
+        coming = models.worst_of(harms, size - int(present.amounts.sum(axis=1).max(initial=0)), k)
+        sets = [np.union1d(chosen, coming.set_of(place)) for place, chosen in enumerate(sets)]
+        grown = Deletions.of(sets, k)
+        guesses, present = models.carried(thetas, look.hessians, present, grown), grown
+    return present
+
+
+def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, steps: int) -> Deletions:
+    """Frank and Wolfe on the score of the model with row weights ``1 - amount``, rounded to k whole rows."""
+    count = len(directions)
+    rows, amounts = np.zeros((count, k * steps), np.intp), np.zeros((count, k * steps))
+    vertex = models.worst_of(base, k, k)
+    thetas = np.tile(models.theta, (count, 1))
+    for step in range(steps):
+        rate = 2.0 / (step + 2.0)
+        amounts *= 1.0 - rate
+        own = slice(step * k, (step + 1) * k)
+        rows[:, own], amounts[:, own] = vertex.rows, rate * vertex.amounts
+        present = Deletions(rows[:, : (step + 1) * k], amounts[:, : (step + 1) * k])
+        if step == steps - 1:
+            break
+        look = models.look(thetas, present)
+        thetas = thetas - solve_each(look.hessians, look.gradients)
+        look = models.look(thetas, present, look.hessians)
+        vertex = models.worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
+    sets = []
+    for point in range(count):
+        total = np.bincount(rows[point], amounts[point])
+        heaviest = np.argsort(-total, kind="stable")[:k]
+        sets.append(heaviest[total[heaviest] > 0])
+    return Deletions.of(sets, k)
