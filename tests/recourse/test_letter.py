@@ -644,9 +644,13 @@ def test_what_is_no_recourses(numbers: Any, recourses: Any) -> None:
 def test_an_explainer_from_disk_writes_the_same_letters(pipeline: Any, letters: Any, tmp_path: Any) -> None:
     explainer, _, batches = pipeline
     explainer.save(tmp_path / "explainer")
-    again = Rocerf.load(tmp_path / "explainer")
     read = [Recourses.from_json(batch.to_json()) for batch in batches]
+    again = Rocerf.load(tmp_path / "explainer", model=explainer.model)
     assert again.letters(read, valid_until=UNTIL, issued=ISSUED, model_version="v7.1") == letters
+    alone = Rocerf.load(tmp_path / "explainer")  # without the pipeline: the same changes, and it is said
+    told = alone.letters(read, valid_until=UNTIL, issued=ISSUED, model_version="v7.1")
+    assert [[o.changes for o in letter.options] for letter in told] == [[o.changes for o in x.options] for x in letters]
+    assert "the estimator that really retrains the model is not at hand" in next(x for x in told if x.options).to_json()
 
 
 def test_a_simulated_promise_is_prepared_for_the_check(numbers: Any) -> None:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+def frozen_copy(values: Array) -> Array:
+    """A copy that nobody can write to: what was proven with these numbers is about these numbers."""
+    kept = np.array(values, dtype=np.float64)
+    kept.setflags(write=False)
+    return kept
+
+
 class AnyDesign(Protocol):
     """What a linear model needs of its design."""
 
@@ -57,6 +64,10 @@ class Design:
     centre: Array
     scale: Array
     intercept: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centre", frozen_copy(self.centre))
+        object.__setattr__(self, "scale", frozen_copy(self.scale))
 
     @classmethod
     def identity(cls, d: int, *, intercept: bool) -> Design:
@@ -117,6 +128,10 @@ class AffineDesign:
     matrix: Array
     shift: Array
     intercept: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", frozen_copy(self.matrix))
+        object.__setattr__(self, "shift", frozen_copy(self.shift))
 
     @property
     def width(self) -> int:

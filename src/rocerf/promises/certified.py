@@ -50,7 +50,7 @@ class Certified:
 
     wording = Wording(
         "certified",
-        "is proven to stay accepted, with a score of at least {delta:g}, after every deletion of at most {k} training "
+        "is proven to stay accepted, with a score of at least {delta}, after every deletion of at most {k} training "
         "{rows} followed by exact retraining, under the stated assumptions",
         proven=True,
     )
@@ -62,8 +62,13 @@ class Certified:
         refuse_refitted_preprocessing(model, self.wording.name)
         _refuse_unknown_arithmetic(model)
         self.model = model
-        self.k = k
+        self._k = k
         self.options = options
+
+    @property
+    def k(self) -> int:
+        """The number of deletions that it speaks of, for good: what was found or proven is about so many."""
+        return self._k
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -44,7 +44,7 @@ class FirstOrder:
 
     wording = Wording(
         "first_order",
-        "meets the paper's first-order constraint, with margin {delta:g}, for every deletion of at most {k} training "
+        "meets the paper's first-order constraint, with margin {delta}, for every deletion of at most {k} training "
         "{rows}; this is an estimate, not a proof, and the worst deletions can break it",
     )
     smooth = True
@@ -53,10 +53,15 @@ class FirstOrder:
     def __init__(self, model: FirstOrderModel, k: int, *, seed: int = 0) -> None:
         refuse_refitted_preprocessing(model, self.wording.name)
         self.model = model
-        self.k = k
+        self._k = k
         self._seed = seed
         #: The k-th smallest effect at points read so far, by their bytes: what a check by duality begins with.
         self._thresholds: dict[bytes, float] = {}
+
+    @property
+    def k(self) -> int:
+        """The number of deletions that it speaks of, for good: what was found or proven is about so many."""
+        return self._k
 
     @property
     def concave(self) -> bool:

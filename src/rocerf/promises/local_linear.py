@@ -36,7 +36,7 @@ class LocalLinear:
 
     wording = Wording(
         "local_linear",
-        "meets the paper's first-order constraint, with margin {delta:g}, for every deletion of at most {k} training "
+        "meets the paper's first-order constraint, with margin {delta}, for every deletion of at most {k} training "
         "{rows} on a linear model fitted around the person; this is an estimate about a stand-in for the network, "
         "not a proof",
     )

@@ -75,7 +75,16 @@ class Wording:
 
     def filled(self, k: int, delta: float) -> str:
         """The sentence with its numbers filled in."""
-        return self.sentence.format(k=k, delta=delta, rows="row" if k == 1 else "rows")
+        return self.sentence.format(k=k, delta=exact(delta), rows="row" if k == 1 else "rows")
+
+
+def exact(number: float) -> str:
+    """A number with all its digits: rounded, it may say more than was checked.
+
+    >>> exact(5.1234567), exact(2.0), exact(0.1 + 0.2)
+    ('5.1234567', '2', '0.30000000000000004')
+    """
+    return repr(float(number)).removesuffix(".0")
 
 
 class Promise(Protocol):

@@ -91,7 +91,7 @@ class Retrained:
         if not 0 <= slack < 1:
             raise OptionError(f"Expected slack to be a share of the drop from 0 up to 1, got {slack}.")
         self.model = model
-        self.k = k
+        self._k = k
         self.slack = slack
         self.effort = effort
         self.adversary = Adversary(model, k, effort=effort, seed=seed)
@@ -101,10 +101,21 @@ class Retrained:
         self._searched: set[bytes] = set()
         self._lock = Lock()
 
+    @property
+    def k(self) -> int:
+        """The number of deletions that it speaks of, for good: what was found or proven is about so many."""
+        return self._k
+
     @cached_property
     def pool(self) -> Pool:
         """The shared pool; at first only the model itself, without which nothing was deleted."""
         return Pool(LinearEnsemble(*self.model.halfspaces(self.model.theta[None, :])), [np.empty(0, np.intp)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}  # a lock cannot be copied
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def known_deletions_only(self) -> Retrained:
         """The same promise about the deletions found so far, exactly and without further search.

@@ -144,11 +144,11 @@ def _solve_wave(
 def _tell_margin_from_reach(
     promise: Promise, master: Master, delta: float, wave: NDArray[np.intp], solution: Solution
 ) -> None:
-    """Where only the margin was out of reach, the model itself is not: say so."""
+    """Where only the margin (or the guard, for scores next to 0) was out of reach, the model itself is not: say so."""
     stuck = wave[solution.outcomes[wave] == Outcome.UNREACHABLE]
-    if delta > 0 and len(stuck):
+    if len(stuck):
         cuts = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
-        reachable = master.cheapest(stuck, *cuts.of(stuck), GUARD).found
+        reachable = master.cheapest(stuck, *cuts.of(stuck), 0.0).found
         solution.outcomes[stuck[reachable]] = Outcome.NOT_ROBUST
 
 

@@ -130,11 +130,11 @@ class Rocerf:
                 "with rocerf.from_pipeline(pipeline, frame, y), a torch module with "
                 "NeuralModel.from_torch(module, train)."
             )
-        self.model = model
-        self.k = number_of_deletions(default_k(promise) if k is None else k, len(model.train))
+        self._model = model
+        deletions = number_of_deletions(default_k(promise) if k is None else k, len(model.train))
         self.seed = checked_seed(seed)
         self.effort = checked_effort(effort)
-        self.promise = promise_about(promise, model, self.k, effort, seed)
+        self._promise = promise_about(promise, model, deletions, effort, seed)
         if schema is None:
             schema = getattr(model, "schema", None)
         if schema is not None:
@@ -174,6 +174,21 @@ class Rocerf:
                 f"Expected the cost l2, l1 or mad for the solver {self.solver!r}, got {self.cost.name!r}; use a model "
                 "with slopes, or one of these costs."
             )
+
+    @property
+    def model(self) -> Refittable:
+        """The model that people are judged by. What was found or proven is about this one: it cannot be exchanged."""
+        return self._model
+
+    @property
+    def promise(self) -> Promise:
+        """The promise about this model and k."""
+        return self._promise
+
+    @property
+    def k(self) -> int:
+        """The number of deletions that the promise speaks of."""
+        return self._promise.k
 
     @cached_property
     def delta(self) -> float:
@@ -361,7 +376,9 @@ class Rocerf:
             [tidied.__getitem__, own.__getitem__], allowed, asked.missing_of(asking[found]), asked.frames
         )
         solution.points[found], solution.values[found] = verdict.points, verdict.margins
-        solution.outcomes[found[~verdict.passed]] = Outcome.GAVE_UP
+        # Whoever says so, only what passed here was found.
+        solution.outcomes[solution.outcomes == Outcome.FOUND] = Outcome.GAVE_UP
+        solution.outcomes[found[verdict.passed]] = Outcome.FOUND
         return {int(found[place]): verdict.reasons[place] for place in np.flatnonzero(~verdict.passed)}
 
     def _without_rounding(self, points: Array, allowed: FeasibleSet) -> Array:
@@ -501,7 +518,7 @@ class Rocerf:
         explainer = cls(model, k, schema=schema, **options)
         if calibrated:  # what was found is kept; once rows are forgotten it is to be found again
             explainer.delta, explainer._delta = options["delta"], "calibrate"
-        explainer.promise = own_solver_from_arrays(explainer.promise, state)
+        explainer._promise = own_solver_from_arrays(explainer.promise, state)
         restore(explainer.promise, state)
         return explainer
 

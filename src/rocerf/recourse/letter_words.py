@@ -118,6 +118,12 @@ class Words:
                 f"Expected a decimal point unlike the thousands separator, got {self.decimal_point!r} and "
                 f"{self.thousands!r}; numbers could not be read back."
             )
+        signs = self.decimal_point + self.thousands
+        if any(sign.isalnum() or sign in "+-" for sign in signs):
+            raise OptionError(
+                f"Expected a decimal point and a thousands separator that are no part of numbers, got "
+                f"{self.decimal_point!r} and {self.thousands!r}; numbers could not be read back."
+            )
 
     def status(self, status: Status) -> str:
         """What is said to somebody whose request ended like this."""

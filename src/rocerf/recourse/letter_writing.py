@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import cached_property
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from rocerf.recourse.letter_numbers import stated
 from rocerf.recourse.letter_words import Words, words_of
 from rocerf.recourse.recheck import check_same_model
 from rocerf.recourse.result import Recourses, Settings, Status
+from rocerf.visible import one_line, visible
 
 if TYPE_CHECKING:
     from rocerf.recourse.explainer import Rocerf
@@ -208,6 +211,23 @@ def _without_dust(number: float) -> float:
     return round(number, max(OWN_DECIMALS, OWN_DIGITS - before_the_point))
 
 
+def told_apart(words: Sequence[str]) -> list[str]:
+    r"""Words for categories; those that would look alike on paper are quoted, with their white space written out.
+
+    >>> told_apart(["own", "own ", "rent"])
+    ["'own'", "'own\\x20'", 'rent']
+    """
+    shown = Counter(" ".join(one_line(word).split()) for word in words)
+    alike = [shown[" ".join(one_line(word).split())] > 1 for word in words]
+    return [_quoted(word) if same else word for word, same in zip(words, alike, strict=True)]
+
+
+def _quoted(word: str) -> str:
+    """The word in quotation marks; white space is written out, but for single spaces inside it."""
+    written = re.sub(r"^ +| +$|(?<= ) +", lambda found: "\\x20" * len(found.group()), word)
+    return "'" + "".join(c if c == " " or not c.isspace() else f"\\u{ord(c):04x}" for c in written) + "'"
+
+
 @dataclass(frozen=True, eq=False)
 class _Writer:
     """Puts one batch's people into words."""
@@ -216,6 +236,15 @@ class _Writer:
     words: Words
     explainer: Rocerf
     settings: Settings
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """How features are called, each in its own way."""
+        attributes = self.batch.schema.attributes
+        shown = Counter(one_line(attribute.label) for attribute in attributes)
+        return {
+            a.name: a.label if shown[one_line(a.label)] == 1 else f"{a.label} ({visible(a.name)})" for a in attributes
+        }
 
     def options(self, checked: Sequence[tuple[Recourses, NDArray[np.bool_]]], person: int) -> tuple[Option, ...]:
         """What the batches, as stated, offer one person, cheapest first, each once."""
@@ -261,7 +290,7 @@ class _Writer:
         asked = [{change.feature for change in option.changes} for option in options]
         missing = self._missing(person)
         return tuple(
-            attribute.label
+            self.labels[attribute.name]
             for attribute in self.batch.schema.attributes
             if attribute.name in missing and not all(attribute.name in features for features in asked)
         )
@@ -269,7 +298,9 @@ class _Writer:
     def unreadable(self, person: int) -> tuple[str, ...]:
         """Labels of the details that have no usable value."""
         x0 = self.batch.people[person]
-        return tuple(a.label for a in self.batch.schema.attributes if not np.isfinite(x0[list(a.places)]).all())
+        return tuple(
+            self.labels[a.name] for a in self.batch.schema.attributes if not np.isfinite(x0[list(a.places)]).all()
+        )
 
     def _missing(self, person: int) -> tuple[str, ...]:
         return () if self.batch.missing is None else self.batch.missing[person]
@@ -286,20 +317,20 @@ class _Writer:
 
     def detail(self, attribute: Attribute, x: Array, missing: Sequence[str] = ()) -> Detail:
         """An attribute's value at a point (d,), as plain value and in words."""
-        values = x[list(attribute.places)]
+        values, label = x[list(attribute.places)], self.labels[attribute.name]
         feature = self.batch.schema.column_features[attribute.places[0]]
         if attribute.name in missing:
-            return Detail(attribute.name, attribute.label, None, self.words.missing)
+            return Detail(attribute.name, label, None, self.words.missing)
         if attribute.categories is not None:
             if not values.any():
-                return Detail(attribute.name, attribute.label, None, self.words.none_of_these)
+                return Detail(attribute.name, label, None, self.words.none_of_these)
             place = int(values.argmax())
             value = attribute.categories[place]
-            text = self.words.missing if value is None else attribute.words[place]
-            return Detail(attribute.name, attribute.label, value, text)
+            text = self.words.missing if value is None else told_apart(attribute.words)[place]
+            return Detail(attribute.name, label, value, text)
         number = float(values[0])
         if feature.kind is Kind.BINARY:
-            return Detail(attribute.name, attribute.label, int(number), self.words.yes if number else self.words.no)
+            return Detail(attribute.name, label, int(number), self.words.yes if number else self.words.no)
         plain = int(number) if feature.kind is Kind.INTEGER and number.is_integer() else number
         text = f"{self.words.number(number)} {feature.unit}".strip()
-        return Detail(attribute.name, attribute.label, plain, text, feature.unit)
+        return Detail(attribute.name, label, plain, text, feature.unit)

@@ -83,5 +83,6 @@ def removal_budget(
         if len(X):
             holds = proof.proven(X) >= 0
             certified[holds] = np.maximum(certified[holds], proof.k)
+    certified = np.minimum(certified, most)  # what is asked for: more is not looked at
     found = largest_survived(model, X, most, effort=effort, seed=seed, progress=progress)
     return RemovalBudget(certified, found, most, tuple(sorted(proof.k for proof in closed)))

@@ -17,6 +17,7 @@ from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.promises.held_out import HeldOut
+from rocerf.promises.promise import exact
 from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.whole_file import write_text
@@ -168,6 +169,15 @@ class Recourses:
     frames: Frames | None = None
     missing: tuple[tuple[str, ...], ...] | None = None
 
+    def __post_init__(self) -> None:
+        # What was checked stays what it was: nobody can move a point under its certificate.
+        for name in ("people", "matrix", "costs", "margins", "retrainings", "scores", "gaps"):
+            values = getattr(self, name)
+            if values is not None:
+                kept = np.array(values)
+                kept.setflags(write=False)
+                object.__setattr__(self, name, kept)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of schema space."""
@@ -243,7 +253,7 @@ class Recourses:
     @property
     def points(self) -> Array | pd.DataFrame:
         """The recommended values, in the form and order the people came in; missing where unanswered."""
-        return self.matrix if self.index is None else self._frame(self.matrix)
+        return self.matrix.copy() if self.index is None else self._frame(self.matrix)
 
     def _frame(self, matrix: Array) -> pd.DataFrame:
         import pandas as pd
@@ -283,7 +293,9 @@ class Recourses:
             "status": [status.code for status in self.statuses],
         }
         for name, values in ours.items():
-            frame.insert(0, f"recourse_{name}" if name in taken else name, values)
+            while name in taken:
+                name = f"recourse_{name}"  # noqa: PLW2901
+            frame.insert(0, name, values)
         return frame
 
     def to_json(self, path: str | PathLike[str] | None = None, *, training_rows: bool = False) -> str:
@@ -364,7 +376,7 @@ class Recourses:
             reasons=tuple(p["reason"] for p in people),
             schema=schema,
             settings=_settings(document["settings"]),
-            index=None if document["index"] is None else np.array(document["index"]),
+            index=None if document["index"] is None else _names(document["index"]),
             worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
             retrainings=np.array([p["retrainings"] for p in people], dtype=np.intp),
             scores=_array([p["score"] for p in people]),
@@ -396,12 +408,22 @@ def _value(attribute: Attribute, values: Array) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else "missing" if value is None else str(value)
+    """A value with all its digits: what is shown is what was checked."""
+    return exact(value) if isinstance(value, float) else "missing" if value is None else str(value)
 
 
 def finite_or_none(value: Any) -> float | None:
     """A number for JSON: None where it is missing or infinite."""
     return float(value) if np.isfinite(value) else None
+
+
+def _names(values: list[Any]) -> NDArray[Any]:
+    """Names as they were: NumPy would make texts of numbers beside texts, and round large ones beside fractions."""
+    if len({type(value) for value in values}) <= 1:
+        return np.array(values)
+    names = np.empty(len(values), dtype=object)
+    names[:] = values
+    return names
 
 
 def _array(values: list[Any]) -> Array:
