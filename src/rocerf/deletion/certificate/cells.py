@@ -14,13 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import LARGEST_BOX, Array, Indices
 from rocerf.deletion.certificate.options import Effort
 from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import (
     ABSOLUTE_TOLERANCE,
     CLOSING_TOLERANCE,
-    LARGEST_BOX,
     Interval,
     Sample,
     image_of_box,
