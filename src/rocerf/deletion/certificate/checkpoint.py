@@ -34,7 +34,7 @@ class Checkpoint:
         if path is None or not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = dict(file)
             if str(arrays["problem"]) != self.name or int(arrays["branch"]) != at:
                 return None
