@@ -9,6 +9,7 @@ Soundness: docs/certificate.md, section 10.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,16 +22,19 @@ from rocerf.deletion.certificate.sharp_bound import (
     ABSOLUTE_TOLERANCE,
     CLOSING_TOLERANCE,
     Interval,
+    Pace,
     Sample,
     image_of_box,
     interval_on_box,
     search_sample,
 )
 
-_SEARCH_PASSES = 7
+_SEARCH_PASSES = 8
+_STANDSTILL = 1.01  # the search ends when the sum of all bounds grows by less
 _PROOF_PASSES = 30
 _PROOF_PASSES_AFTER_SEARCH = 15  # each is dear on a large table; what closes does so in about seven
 _PASSES_IN_A_CELL = 2
+_ROOM = 1.04  # the first bounds of the proof, times what the search found: it saw a sample of the rows only
 _FIRST_BOX = 1.3  # times the image of the empty box
 
 
@@ -67,37 +71,51 @@ class _Sweep:
     intervals: list[Interval]  # of the cells that may hold a solution
 
 
-def close_cells(white: White, effort: Effort, cells: int, seconds: float = np.inf) -> ClosedCells | None:
+def close_cells(
+    white: White,
+    effort: Effort,
+    cells: int,
+    seconds: float = np.inf,
+    progress: Callable[[int, int], None] | None = None,
+) -> ClosedCells | None:
     """Find bounds of all functionals that the bounds of the cells map strictly inside; None if none are found.
 
     As for a single box, only the last strict self-map over all live rows is the proof. Gives up after ``seconds``.
+    ``progress`` is told how many passes over all rows were made, of how many at most.
     """
     until = time.perf_counter() + seconds
     count = len(white.z)
     everything = Sample(np.arange(count), None)
-    sample = everything if effort.sample is None else search_sample(white, effort.sample)
+    # Every pass is made for each cell, and for two functionals a row: a smaller sample than that of one box does.
+    sample = everything if effort.sample is None else search_sample(white, effort.sample // 2, 0.05)
     start = _start(white, sample, effort.keep)
     if start is None:
         return None
     slicing, down, up = start
-    growth, passes = effort.growth, _PROOF_PASSES
+    passes = _PROOF_PASSES
     if sample.factor is not None:
         found = _search(white, slicing, (down, up), sample, effort, cells)
         if found is None:
             return None
-        growth, passes = 1 + (effort.growth - 1) / 5, _PROOF_PASSES_AFTER_SEARCH
-        down, up = found[0] * growth, found[1] * growth
+        passes = _PROOF_PASSES_AFTER_SEARCH
+        down, up = found[0] * _ROOM, found[1] * _ROOM
     moving = np.concatenate([white.live, white.live, [True]])
-    for _ in range(passes):
+    for done in range(passes):
+        if progress is not None:
+            progress(done, passes)
         if time.perf_counter() > until:
             return None
         sweep = _sweep(white, slicing, (down, up), everything, everything.rows, effort.keep, cells)
         if sweep is None:
             return None
         if ((sweep.down < down) & (sweep.up < up))[moving].all():
-            return ClosedCells(slicing, sweep.down, sweep.up, sweep.intervals)
-        down = np.where(sweep.down >= down, sweep.down * growth, down)
-        up = np.where(sweep.up >= up, sweep.up * growth, up)
+            # All moves are inside the image as well: on it the cells are thinner.
+            last = _sweep(white, slicing, (sweep.down, sweep.up), everything, everything.rows, effort.keep, cells)
+            if progress is not None:
+                progress(passes, passes)
+            return ClosedCells(slicing, sweep.down, sweep.up, (sweep if last is None else last).intervals)
+        down = np.where(sweep.down >= down, sweep.down * effort.growth, down)
+        up = np.where(sweep.up >= up, sweep.up * effort.growth, up)
     return None
 
 
@@ -129,12 +147,17 @@ def _search(
     count, pick = len(white.z), sample.rows
     picked = np.concatenate([pick, count + pick, [2 * count]])
     down, up = bounds
-    for _ in range(_SEARCH_PASSES - 1):
+    pace, size = Pace(np.ones(len(picked))), 0.0
+    for _ in range(_SEARCH_PASSES):
         sweep = _sweep(white, slicing, (down, up), sample, pick, effort.keep, cells)
-        if sweep is None:
+        ahead = None if sweep is None else pace.factor(sweep.down, sweep.up)
+        if sweep is None or ahead is None:
             return None
-        down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth)
-        up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth)
+        before, size = size, float(np.sum(sweep.down + sweep.up))
+        if size <= before * _STANDSTILL:
+            break
+        down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth * ahead)
+        up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth * ahead)
     last = _sweep(white, slicing, (down, up), sample, np.arange(count), effort.keep, cells)
     return None if last is None else (last.down, last.up)
 

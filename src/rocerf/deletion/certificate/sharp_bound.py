@@ -148,7 +148,7 @@ def _kept_columns(size: Array, k: int, keep: float) -> tuple[Indices, Indices]:
     if count >= len(candidates):
         return candidates, candidates[:0]
     order = np.argpartition(-size[candidates], count)
-    # Shuffled, so that every fourth column is a fair sample of them all.
+    # Shuffled, so that every eighth column is a fair sample of them all.
     kept = np.random.default_rng(1).permutation(candidates[order[:count]])
     return kept, candidates[order[count:]]
 
@@ -290,7 +290,7 @@ def _grow(
     pick, live = sample.rows, white.live
     proof = sample.factor is None
     down, up = start[0].copy(), start[1].copy()
-    pace = _Pace(white.norms[pick] * live[pick])
+    pace = Pace(white.norms[pick] * live[pick])
     for _ in range(effort.passes):
         interval = interval_on_box(white, down, up, sample, effort.keep)
         if interval is None or interval.spread > effort.spread_limit:
@@ -313,7 +313,7 @@ def _grow(
     return None
 
 
-class _Pace:
+class Pace:
     """How fast the images of a growing box approach each other: a guess of where they end, or that they do not."""
 
     def __init__(self, weight: Array):
@@ -342,15 +342,15 @@ class _Pace:
         return 1 + ratio / (1 - ratio) * now / third
 
 
-def search_sample(white: White, size: int, seed: int = 0) -> Sample:
-    """Draw rows for the search: by leverage, and all of those most able to do harm."""
+def search_sample(white: White, size: int, harmful: float = 0.1, seed: int = 0) -> Sample:
+    """Draw rows for the search: by leverage, and all of the share of rows most able to do harm."""
     count = len(white.z)
     if size >= count:
         return Sample(np.arange(count), None)
     leverage = np.sqrt(white.slope) * white.norms
     share = np.minimum(1.0, 0.6 * size * leverage / leverage.sum() + 0.4 * size / count)
     harm = white.problem.weight * expit(white.problem.sign * white.z + 0.5) * white.norms
-    share[np.argsort(-harm)[: count // 10]] = 1.0
+    share[np.argsort(-harm)[: int(count * harmful)]] = 1.0
     pick = np.flatnonzero(np.random.default_rng(seed).random(count) < share)
     return Sample(pick, 1 / share[pick])
 
