@@ -147,19 +147,24 @@ def _search(
     count, pick = len(white.z), sample.rows
     picked = np.concatenate([pick, count + pick, [2 * count]])
     down, up = bounds
-    pace, size = Pace(np.ones(len(picked))), 0.0
-    for _ in range(_SEARCH_PASSES):
+    pace, size, left = Pace(np.ones(len(picked))), 0.0, _SEARCH_PASSES
+    while True:
         sweep = _sweep(white, slicing, (down, up), sample, pick, effort.keep, cells)
         ahead = None if sweep is None else pace.factor(sweep.down, sweep.up)
         if sweep is None or ahead is None:
             return None
         before, size = size, float(np.sum(sweep.down + sweep.up))
-        if size <= before * _STANDSTILL:
+        left -= 1
+        if left == 0 or size <= before * _STANDSTILL:
             break
         down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth * ahead)
         up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth * ahead)
-    last = _sweep(white, slicing, (down, up), sample, np.arange(count), effort.keep, cells)
-    return None if last is None else (last.down, last.up)
+    everything = np.arange(count)
+    images = [
+        image_of_box(white, interval, everything, slicing.functionals(white, everything))
+        for interval in sweep.intervals
+    ]
+    return np.max([image[0] for image in images], axis=0), np.max([image[1] for image in images], axis=0)
 
 
 def _grown(old: Array, new: Array, picked: Indices, schwarz: Array, pick: Indices, growth: float) -> Array:
