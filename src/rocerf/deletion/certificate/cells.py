@@ -114,9 +114,15 @@ def close_cells(
             if progress is not None:
                 progress(passes, passes)
             return ClosedCells(slicing, sweep.down, sweep.up, (sweep if last is None else last).intervals)
-        down = np.where(sweep.down >= down, sweep.down * effort.growth, down)
-        up = np.where(sweep.up >= up, sweep.up * effort.growth, up)
+        down = _beyond(down, sweep.down, effort.growth)
+        up = _beyond(up, sweep.up, effort.growth)
     return None
+
+
+def _beyond(old: Array, new: Array, growth: float) -> Array:
+    """Grow what was exceeded, beyond the image by as much as the image was beyond the bounds, and a little more."""
+    exceeded = np.clip(new / np.maximum(old, 1e-300), 1.0, 1.1)
+    return np.where(new >= old, new * exceeded * growth, old)
 
 
 def _start(white: White, sample: Sample, keep: float) -> tuple[Slicing, Array, Array] | None:
