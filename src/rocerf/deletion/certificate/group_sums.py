@@ -27,6 +27,8 @@ _MANY_COLUMNS = 2000
 _STRIDE = 8
 #: Bytes of a block of products: what a core's own cache holds. Larger blocks wait for memory.
 _BLOCK_BYTES = 400_000
+#: A threshold is improved if the number of columns above it is off by more than this, in logarithms.
+_TAIL = 0.15
 #: Tables with more entries are shared among the cores.
 _SHARED_ENTRIES = 5_000_000
 #: Up to this many, the largest values are found one after another: quicker than a partition.
@@ -204,10 +206,22 @@ def _block_top_k(values: NDArray[Any], floor: Array, k: int, shift: Array, fast:
     sample = values[:, ::_STRIDE]
     rank = sample.shape[1] - max(1, round(k / _STRIDE))
     guess = np.partition(sample, rank, axis=1)[:, rank].astype(float) + down
-    t = np.maximum(np.maximum(guess, floor + down), 0.0)  # any t above the dropped columns is valid
+    lowest = np.maximum(floor + down, 0.0)  # any t above the dropped columns is valid
+    t = np.maximum(guess, lowest)
     values -= (t - down)[:, None].astype(values.dtype)
-    np.maximum(values, 0, out=values)
-    return np.asarray(k * t + values.sum(axis=1) + paid)
+    excess = np.maximum(values, 0)
+    total, above = excess.sum(axis=1).astype(float), (values > 0).sum(axis=1)
+    bound = k * t + total
+    # Where far more or fewer than k columns are above t, a better one follows from an exponential tail.
+    off = np.log(np.maximum(above, 1) / k)
+    again = np.flatnonzero(np.abs(off) > _TAIL)
+    if len(again):
+        step = (total / np.maximum(above, 1) * off)[again]
+        step = np.maximum(t[again] + step, lowest[again]) - t[again]
+        excess = values[again] - step[:, None].astype(values.dtype)
+        np.maximum(excess, 0, out=excess)
+        bound[again] = np.minimum(bound[again], k * (t[again] + step) + excess.sum(axis=1))
+    return np.asarray(bound + paid)
 
 
 def _rounding(columns: Columns, norms: Array, scale: Array | None, k: int, single: bool) -> Array:
