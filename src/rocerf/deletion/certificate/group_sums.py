@@ -209,8 +209,8 @@ def _block_top_k(values: NDArray[Any], floor: Array, k: int, shift: Array, fast:
     lowest = np.maximum(floor + down, 0.0)  # any t above the dropped columns is valid
     t = np.maximum(guess, lowest)
     values -= (t - down)[:, None].astype(values.dtype)
-    excess = np.maximum(values, 0)
-    total, above = excess.sum(axis=1).astype(float), (values > 0).sum(axis=1)
+    total = _positive_sums(values)
+    above = np.add.reduce(values > 0, axis=1, dtype=np.int32)
     bound = k * t + total
     # Where far more or fewer than k columns are above t, a better one follows from an exponential tail.
     off = np.log(np.maximum(above, 1) / k)
@@ -218,10 +218,16 @@ def _block_top_k(values: NDArray[Any], floor: Array, k: int, shift: Array, fast:
     if len(again):
         step = (total / np.maximum(above, 1) * off)[again]
         step = np.maximum(t[again] + step, lowest[again]) - t[again]
-        excess = values[again] - step[:, None].astype(values.dtype)
-        np.maximum(excess, 0, out=excess)
-        bound[again] = np.minimum(bound[again], k * (t[again] + step) + excess.sum(axis=1))
+        better = _positive_sums(values[again] - step[:, None].astype(values.dtype))
+        bound[again] = np.minimum(bound[again], k * (t[again] + step) + better)
     return np.asarray(bound + paid)
+
+
+def _positive_sums(values: NDArray[Any]) -> Array:
+    """Sum the positive parts of each row. ``v + |v|`` is twice the positive part, and quicker than a maximum."""
+    twice = np.abs(values)
+    twice += values
+    return np.asarray(twice.sum(axis=1) / 2, dtype=float)
 
 
 def _rounding(columns: Columns, norms: Array, scale: Array | None, k: int, single: bool) -> Array:
