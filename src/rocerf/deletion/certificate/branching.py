@@ -108,7 +108,9 @@ class _Work:
         self.options = options
         goals = (options.spread_goal, *options.looser_goals)
         self.goals = goals
-        self.effort = replace(effort, shrink_passes=min(effort.shrink_passes, 3), passes=min(effort.passes, 30))
+        self.effort = replace(
+            effort, shrink_passes=min(effort.shrink_passes, 3), passes=min(effort.passes, 30), patience=3
+        )
         self.until = time.perf_counter() + options.seconds
         self.most = -np.inf  # a piece that falls no further than this at the reference points is tight enough
         self.stopped, self.reason, self.nodes = False, "", 0

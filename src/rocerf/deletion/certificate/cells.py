@@ -153,7 +153,7 @@ def _search(
     count, pick = len(white.z), sample.rows
     picked = np.concatenate([pick, count + pick, [2 * count]])
     down, up = bounds
-    pace, size, left = Pace(np.ones(len(picked))), 0.0, _SEARCH_PASSES
+    pace, size, left = Pace(np.ones(len(picked)), effort.patience), 0.0, _SEARCH_PASSES
     while True:
         sweep = _sweep(white, slicing, (down, up), sample, pick, effort.keep, cells)
         ahead = None if sweep is None else pace.factor(sweep.down, sweep.up)

@@ -19,6 +19,7 @@ class Effort:
     shrink_passes: int = 6
     keep: float = 1.0  # share of columns kept in tables of products
     sample: int | None = None  # rows of the search sample
+    patience: int = 1000  # give up after so many passes running in which the images drift apart ever faster
     spread_limit: float = np.inf  # give up as soon as the interval of matrices is wider
 
 
@@ -43,4 +44,4 @@ def default_effort(n: int) -> Effort:
     """Plain passes on small tables; a search sample and pruned columns on large ones."""
     if n <= 3000:
         return Effort()
-    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120)
+    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120, patience=6)

@@ -256,6 +256,8 @@ def close_box(
         zero = np.zeros(len(white.z))
         sample = everything if effort.sample is None else search_sample(white, effort.sample)
         found = _grow(white, effort, sample, (zero, zero))
+        if found is None and effort.patience > effort.passes:  # a leap may have gone past a wide box that closes
+            found = _grow(white, effort, sample, (zero, zero), leaps=False)
         if found is None:
             return None
         if sample.factor is not None:
@@ -284,13 +286,13 @@ def _shrink(white: White, effort: Effort, down: Array, up: Array) -> tuple[Array
 
 
 def _grow(
-    white: White, effort: Effort, sample: Sample, start: tuple[Array, Array]
+    white: White, effort: Effort, sample: Sample, start: tuple[Array, Array], leaps: bool = True
 ) -> tuple[Array, Array, Interval] | None:
     """Grow a box until it maps into itself on the sample's rows (all rows: a proof)."""
     pick, live = sample.rows, white.live
     proof = sample.factor is None
     down, up = start[0].copy(), start[1].copy()
-    pace = Pace(white.norms[pick] * live[pick])
+    pace = Pace(white.norms[pick] * live[pick], effort.patience)
     for _ in range(effort.passes):
         interval = interval_on_box(white, down, up, sample, effort.keep)
         if interval is None or interval.spread > effort.spread_limit:
@@ -307,7 +309,7 @@ def _grow(
         if not proof:  # rows outside the sample follow the median ratio to Cauchy-Schwarz
             down = np.maximum(down, schwarz * np.median(new_down / schwarz[pick]))
             up = np.maximum(up, schwarz * np.median(new_up / schwarz[pick]))
-        grown = effort.growth * ahead
+        grown = effort.growth * (ahead if leaps else 1.0)
         down[pick] = np.where(new_down >= down[pick], new_down * grown, down[pick])
         up[pick] = np.where(new_up >= up[pick], new_up * grown, up[pick])
     return None
@@ -316,8 +318,8 @@ def _grow(
 class Pace:
     """How fast the images of a growing box approach each other: a guess of where they end, or that they do not."""
 
-    def __init__(self, weight: Array):
-        self.weight = weight
+    def __init__(self, weight: Array, patience: int):
+        self.weight, self.patience = weight, patience
         self.sizes: list[float] = []
         self.diverging = 0
 
@@ -334,7 +336,7 @@ class Pace:
             return 1.0
         ratio = now / before
         self.diverging = self.diverging + 1 if ratio >= 1 else 0
-        if self.diverging >= 3:
+        if self.diverging >= self.patience:
             return None
         if ratio >= 0.9:
             return 1.0
