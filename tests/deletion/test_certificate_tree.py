@@ -135,11 +135,12 @@ def test_branches_of_another_problem_are_not_taken_over(tmp_path: Path) -> None:
         told: list[int] = []
         branched(other, spread_goal=goal, checkpoint=tmp_path, progress=lambda done, _, told=told: told.append(done))
         assert told[0] == 0
-    for path in tmp_path.iterdir():  # renamed to look like another branch
-        if path.name in files:
-            path.rename(path.with_name(path.name.replace("-0.", "-1.")))
-            break
-    assert branched(case, spread_goal=0.1, checkpoint=tmp_path) is not None
+    first = next(path for path in tmp_path.iterdir() if path.name in files and path.name.endswith("-0.npz"))
+    first.replace(first.with_name(first.name.replace("-0.npz", "-1.npz")))  # renamed to look like another branch
+    whole, again = branched(case, spread_goal=0.1), branched(case, spread_goal=0.1, checkpoint=tmp_path)
+    assert whole is not None
+    assert again is not None
+    np.testing.assert_array_equal(again.lower(case.points), whole.lower(case.points))
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
