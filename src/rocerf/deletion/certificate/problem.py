@@ -14,6 +14,7 @@ WORST_CONDITION = 1e-10
 #: Largest accepted distance of T'HT from the identity; what is left of it enters the bounds.
 WORST_WHITENING = 1e-8
 _REFINEMENTS = 3
+_WHITE_ENOUGH = 1e-13  # times the number of columns: what is left is rounding, not worth another refinement
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,12 @@ def _refined(problem: Problem, curvature: Array, to_white: Array) -> tuple[Array
             return None
         rounding = (p + 4) * np.finfo(float).eps * np.linalg.norm(np.abs(x) @ np.abs(to_white), axis=1)
         hidden = float(np.sqrt(curvature @ rounding**2))
-        error = float(np.linalg.norm(gram - np.eye(p), 2)) + 3 * hidden + 8 * np.sqrt(len(x)) * p * np.finfo(float).eps
+        left = float(np.linalg.norm(gram - np.eye(p), 2))
+        error = left + 3 * hidden + 8 * np.sqrt(len(x)) * p * np.finfo(float).eps
         if best is None or error < best[3]:
             best = (to_white, rows, rounding, error)
+        if left <= _WHITE_ENOUGH * p:
+            break
         try:
             to_white = np.linalg.solve(np.linalg.cholesky(gram), to_white.T).T
         except np.linalg.LinAlgError:
