@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -109,11 +109,9 @@ def close_cells(
         if sweep is None:
             return None
         if ((sweep.down < down) & (sweep.up < up))[moving].all():
-            # All moves are inside the image as well: on it the cells are thinner.
-            last = _sweep(white, slicing, (sweep.down, sweep.up), everything, everything.rows, effort.keep, cells)
             if progress is not None:
                 progress(passes, passes)
-            return ClosedCells(slicing, sweep.down, sweep.up, (sweep if last is None else last).intervals)
+            return ClosedCells(slicing, sweep.down, sweep.up, sweep.intervals)
         down = _beyond(down, sweep.down, effort.growth)
         up = _beyond(up, sweep.up, effort.growth)
     return None
@@ -242,6 +240,12 @@ def _image_of_cell(
         cell = (max(cell[0], -float(down[-1])), min(cell[1], float(up[-1])))
         if cell[0] > cell[1]:
             return "no move"
+    if sample.factor is None:  # the constants of a proof are those of what the last image left of the cell
+        box = _tightened(slicing, box, (found.down, found.up), pick, cell)
+        if (box[0] > box[1])[white.live].any():
+            return "no move"
+        last = interval_on_box(white, -np.minimum(*box), box[1], sample, keep)
+        found = found if last is None else replace(found, intervals=[last])
     return found
 
 
