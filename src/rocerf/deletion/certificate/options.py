@@ -44,4 +44,4 @@ def default_effort(n: int) -> Effort:
     """Plain passes on small tables; a search sample and pruned columns on large ones."""
     if n <= 3000:
         return Effort()
-    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120, patience=6)
+    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120, patience=3)
