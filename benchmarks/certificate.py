@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import rocerf
 from benchmarks.record import write_record
-from rocerf.deletion.certificate import Certificate, certify_model
+from rocerf.deletion.certificate import Certificate, Options, certify_model
 from rocerf.errors import DatasetUnavailableError
 from rocerf.recourse.explainer import Rocerf
 
@@ -46,10 +46,15 @@ def recourse_points(model: rocerf.LogisticModel, people: Array, k: int) -> Array
     return np.asarray(recourses.matrix[recourses.answered])
 
 
+def tell(done: int, total: int) -> None:
+    """Say on standard error how far a proof is: branches, or passes over all rows."""
+    print(f"\r{done} of {total} ", end="" if done < total else "\r", file=sys.stderr, flush=True)
+
+
 def measure(model: rocerf.LogisticModel, people: Array, k: int) -> dict[str, Any]:
     """Make the certificate, then hold it against the worst deletions found."""
     tracemalloc.start()
-    certificate = certify_model(model, k)
+    certificate = certify_model(model, k, Options(progress=tell))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     row: dict[str, Any] = {

@@ -14,6 +14,7 @@ from rocerf.deletion.certificate import Options, group_sums
 from rocerf.deletion.certificate.bound_pieces import Rows, SharpPiece
 from rocerf.deletion.certificate.branching import Tree, condense
 from rocerf.deletion.certificate.curvature_bounds import (
+    LARGEST_BOX,
     curvature_interval,
     mean_slope,
     residual_bound,
@@ -23,7 +24,7 @@ from rocerf.deletion.certificate.exact_deletions import retrain, rows_to_delete,
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
 from rocerf.deletion.certificate.options import Effort
 from rocerf.deletion.certificate.problem import Problem, whiten
-from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
+from rocerf.deletion.certificate.sharp_bound import Sample, close_box, interval_on_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
 
 
@@ -129,6 +130,94 @@ def test_scalar_bounds_hold_on_a_fine_grid() -> None:
         assert (gap <= q * np.abs(wide) + 1e-15).all()
 
 
+def test_mean_slopes_of_tiny_moves_keep_their_digits() -> None:
+    """``sigma'(z) + sigma''(z) u/2`` is exact to 1e-17 for such moves."""
+    z = np.linspace(-8, 8, 33)
+    for u in (9e-10, -9e-10, 3e-11, 1e-15, 5e-324, 0.0):
+        series = expit(z) * expit(-z) * (1 + (expit(-z) - expit(z)) * u / 2)
+        np.testing.assert_allclose(mean_slope(z, np.full(33, u)), series, rtol=3e-15)
+
+
+def test_mean_slopes_of_huge_moves() -> None:
+    z = np.linspace(-8, 8, 33)
+    for u in (599.0, 650.0, 1e4, -650.0, -1e4):
+        np.testing.assert_allclose(mean_slope(z, np.full(33, u)), (expit(z + u) - expit(z)) / u, rtol=1e-12)
+        low, _ = curvature_interval(z, np.maximum(-np.full(33, u), 0), np.maximum(np.full(33, u), 0))
+        assert (low <= (expit(z + u) - expit(z)) / u).all()
+
+
+def test_no_interval_of_matrices_on_a_box_beyond_the_limit() -> None:
+    """One limit for every way to a box: the search, a guess, the hull of retrained models, cells."""
+    white = whiten(make_case(0).problem)
+    count = len(white.z)
+    everything = Sample(np.arange(count), None)
+    small = np.full(count, 0.1)
+    assert interval_on_box(white, small, small, everything, 1.0) is not None
+    for value in (LARGEST_BOX + 1, 700.0, np.inf, np.nan):
+        far = small.copy()
+        far[3] = value
+        assert interval_on_box(white, far, small, everything, 1.0) is None
+        assert interval_on_box(white, small, far, everything, 1.0) is None
+
+
+def collinear_problem(gap: float) -> Problem:
+    """Two columns that differ by ``gap`` only, hardly penalised: the Hessian's condition is about 1/gap^2."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    design = np.c_[a, a + gap * rng.normal(size=300), np.ones(300)]
+    y = (rng.random(300) < expit(a)).astype(float)
+    penalty = np.array([1e-9, 1e-9, 0.0])
+    return Problem(design, 1 - 2 * y, np.ones(300), np.zeros(3), penalty, np.zeros(3), 2, np.ones(300, bool))
+
+
+@pytest.mark.parametrize("gap", [1e-1, 1e-3, 1e-4, 3e-5])
+def test_white_coordinates_are_as_white_as_they_claim(gap) -> None:
+    """``T'HT`` in extended precision; what is left of the identity is claimed, and below the accepted limit."""
+    problem = collinear_problem(gap)
+    white = whiten(problem)
+    assert white is not None
+    x, to_white = problem.design.astype(np.longdouble), white.to_white.astype(np.longdouble)
+    rows = x @ to_white
+    gram = (rows * white.slope[:, None].astype(np.longdouble)).T @ rows + (to_white.T * problem.penalty) @ to_white
+    left = float(np.linalg.norm((gram - np.eye(3)).astype(float), 2))
+    assert left <= white.error <= 1e-8
+    assert (np.linalg.norm((rows - white.rows).astype(float), axis=1) <= white.rounding).all()
+
+
+def test_the_simple_version_pays_for_coordinates_that_are_not_quite_white() -> None:
+    """With T off by E, ``x'Delta`` is off by ``|x| |E| |Delta|``: certificates in skewed coordinates stay valid."""
+    rng = np.random.default_rng(4)
+    checked = 0
+    for seed in range(60, 84):
+        case = make_case(seed)
+        white = whiten(case.problem)
+        p = white.rows.shape[1]
+        off = rng.normal(size=(p, p))
+        skew = np.eye(p) + 0.03 * off / np.linalg.norm(off, 2)
+        turned = replace(
+            white,
+            to_white=white.to_white @ skew,
+            rows=white.rows @ skew,
+            norms=np.linalg.norm(white.rows @ skew, axis=1),
+            gradient=white.gradient @ skew,
+            pull=white.pull @ skew,
+            penalty=skew.T @ white.penalty @ skew,
+            row_penalty=skew.T @ white.row_penalty @ skew,
+            error=float(np.linalg.norm(skew.T @ skew - np.eye(p), 2)) + white.error,
+        )
+        honest, careless = simple_piece(turned), simple_piece(replace(turned, error=0.0))
+        thetas = retrain_all_subsets(case.problem)
+        if honest is None or careless is None or thetas is None:
+            continue
+        rows = Rows(case.problem.design, case.problem.sign)
+        truth = (case.points @ thetas.T).min(axis=1)
+        lower = honest.lower(case.points, rows)
+        assert (lower <= truth + 1e-9 * (1 + np.abs(truth))).all(), seed
+        assert (lower < careless.lower(case.points, rows)).all()
+        checked += 1
+    assert checked > 8
+
+
 def test_curvature_interval_away_from_zero() -> None:
     rng = np.random.default_rng(5)
     z = rng.normal(size=600) * 3
@@ -178,8 +267,8 @@ def test_blocks_pruning_and_single_precision_against_the_plain_form(monkeypatch,
     whole = Columns(columns, 0.0, addend, 0.0)
     for many in (1000, 10**9):
         monkeypatch.setattr(group_sums, "_MANY_COLUMNS", many)
-        for entries in (2600, 10**6):
-            monkeypatch.setattr(group_sums, "_BLOCK_ENTRIES", entries)
+        for size in (2600 * 8, 10**7):
+            monkeypatch.setattr(group_sums, "_BLOCK_BYTES", size)
             for table, slack in ((whole, 1.08), (pruned, 1.5)):
                 got = signed_top_k(points, table, k, scale, shift, 0.1)
                 for bound, true in zip(got, plain, strict=True):

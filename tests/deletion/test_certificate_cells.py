@@ -92,3 +92,11 @@ def test_certify_falls_back_on_cells_where_branching_is_not_allowed() -> None:
             assert truth is not None
             assert (certificate.lower(case.points) <= truth + 1e-9 * (1 + np.abs(truth))).all()
     assert "cells" in versions
+
+
+def test_progress_of_cells_ends_with_everything_done() -> None:
+    told: list[tuple[int, int]] = []
+    white = whiten(make_case(21000).problem)
+    assert white is not None
+    assert close_cells(white, Effort(), 4, progress=lambda done, of: told.append((done, of))) is not None
+    assert [done for done, _ in told] == [*range(len(told) - 1), told[0][1]]

@@ -105,7 +105,7 @@ class SharpPiece:
                 rest = r * self.gamma_d * (0.5 if factor == 0 else 0.25 / factor)
                 paid = self.k * np.maximum(moved, 0.0)
                 drop = np.minimum(drop, top_k_sum(terms, self.k) + paid + rest)
-            drop += r * self.g0_d / 2 + size * self.g0_a
+            drop += r * self.g0_d / 2 + size * self.g0_a + self.rounding(size, r)
             out[i : i + block] = part @ self.theta - drop
         # A hair lower, so that a piece is never skipped because of rounding.
         return out - 1e-9 * (1 + np.abs(out))
@@ -143,13 +143,13 @@ class SharpPiece:
         base += (1 - mix) * (high.value - high.slope * high.zeta)
         gradient = self._gradient(point, rows, low, high, mix, r, size)
         fixed = r * self.g0_d / 2 + size * self.g0_a
-        rounding = SUM_TOLERANCE * (size * self._reach() + r * self.gamma_d)
         score = float(point @ self.theta)
-        return score - best - fixed - rounding, score - base - fixed, self.theta - gradient
+        return score - best - fixed - float(self.rounding(size, r)), score - base - fixed, self.theta - gradient
 
-    def _reach(self) -> float:
-        """A crude size of the linear term per unit of ``|x|_A``, to scale rounding errors."""
-        return float(self.k * self.residual.max(initial=0.0) * 10 + self.g0_a)
+    def rounding(self, size: Array | float, r: Array | float) -> Array:
+        """What is taken off the bound for rounding, with a crude size of the linear term per unit of ``|x|_A``."""
+        reach = self.k * float(self.residual.max(initial=0.0)) * 10 + self.g0_a
+        return np.asarray(SUM_TOLERANCE * (size * reach + r * self.gamma_d))
 
     def _gradient(self, point: Array, rows: Rows, low: _End, high: _End, mix: float, r: float, size: float) -> Array:
         weight = np.zeros(len(self.residual))

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 from scipy.special import expit
 
-from rocerf.deletion.certificate.bound_pieces import CutsPiece, Piece
+from rocerf.deletion.certificate.bound_pieces import CutsPiece, Piece, Rows, SharpPiece
+from rocerf.deletion.certificate.checkpoint import Checkpoint
 from rocerf.deletion.certificate.curvature_bounds import Array, Indices
 from rocerf.deletion.certificate.exact_deletions import delete_row, rows_to_delete, single_deletions
 from rocerf.deletion.certificate.options import Effort, Options
 from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.deletion.certificate.sharp_bound import Sample, close_box, interval_on_box, sharp_piece
+from rocerf.deletion.threads import workers
+
+#: Numbers of undeletable rows that are tried, one after another.
+_STEPS = (0, 3, 8, 15, 24, 35, 48, 63, 80, 99, 120, 143, 168, 195, 224)
+_REFERENCE_POINTS = 32
+
+Box = tuple[Array, Array]
 
 
 class Tree:
@@ -23,87 +34,202 @@ class Tree:
     avoid ``i_1..i_R`` altogether and, for each r, those that contain ``i_r`` and none of the rows
     before it. The first family is bounded by the sharp bound with these rows undeletable; each
     other family is the same problem again, at the model retrained without ``i_r``, for k - 1.
+
+    The branches of the whole are independent: they are shared among the cores, and each is kept in the checkpoint.
     """
 
     def __init__(self, options: Options, effort: Effort):
         self.options = options
-        self.effort = replace(effort, spread_limit=2 * options.spread_goal)
+        self.work = _Work(options, effort)
         self.pieces: list[Piece] = []
-        self.reason, self.nodes = "", 0
-        self.usual: dict[int, int] = {}  # undeletable dangerous rows when k last closed
+        self.reason = ""
+
+    @property
+    def nodes(self) -> int:
+        """Models looked at so far."""
+        return self.work.nodes
+
+    def cover(self, problem: Problem) -> bool:
+        """Collect pieces that cover all deletions of the problem; False, with a reason, if that fails."""
+        root = _Branch(self.work)
+        self.work.refer_to(problem)
+        split = root.split(problem)
+        if split is not None:
+            self.work.most = self.work.drop(root.pieces)
+            parts = list(split.parts())
+            kept = Checkpoint(self.options.checkpoint, problem, self.options)
+            found = self._all(parts, split, kept)
+            if found is not None:
+                self.pieces = [*root.pieces, *(piece for at in range(len(parts)) for piece in found[at])]
+                return True
+        self.reason = self.work.reason
+        return False
+
+    def _all(self, parts: list[Problem], split: _Split, kept: Checkpoint) -> dict[int, list[Piece]] | None:
+        """The pieces of every branch, from the checkpoint or proven now; None as soon as one fails."""
+        found = {at: pieces for at in range(len(parts)) if (pieces := kept.load(at)) is not None}
+        todo = iter([at for at in range(len(parts)) if at not in found])
+        self._tell(len(found), len(parts))
+        with ThreadPoolExecutor(workers()) as pool:
+            running: dict[Future[list[Piece] | None], int] = {}
+            try:
+                while True:
+                    for at in _first(todo, workers() - len(running)):
+                        running[pool.submit(self._one, parts[at], split)] = at
+                    if not running:
+                        return found
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        at, pieces = running.pop(future), future.result()
+                        if pieces is None:
+                            return None
+                        found[at] = pieces
+                        kept.save(at, pieces)
+                        self._tell(len(found), len(parts))
+            finally:  # a failure, or Ctrl-C: what still runs looks at this and ends
+                self.work.stopped = self.work.stopped or len(found) < len(parts)
+
+    def _one(self, part: Problem, split: _Split) -> list[Piece] | None:
+        branch = _Branch(self.work)
+        return branch.pieces if branch.cover_without(part, split) else None
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.options.progress is not None:
+            self.options.progress(done, total)
+
+
+def _first(items: Iterator[int], most: int) -> list[int]:
+    return [item for _, item in zip(range(most), items, strict=False)]
+
+
+class _Work:
+    """What all branches share: how to search, when to stop, and how loose a piece may be."""
+
+    def __init__(self, options: Options, effort: Effort):
+        self.options = options
+        goals = (options.spread_goal, *options.looser_goals)
+        self.goals = goals
+        self.effort = replace(
+            effort, shrink_passes=min(effort.shrink_passes, 3), passes=min(effort.passes, 30), patience=3
+        )
         self.until = time.perf_counter() + options.seconds
+        self.most = -np.inf  # a piece that falls no further than this at the reference points is tight enough
+        self.stopped, self.reason, self.nodes = False, "", 0
+        self._counter = count(1)
+        self.rows = Rows(np.empty((0, 0)), np.empty(0))
+        self.points = self.scores = np.empty(0)
 
-    def cover(self, problem: Problem, depth: int = 0, guess: tuple[Array, Array] | None = None) -> bool:
-        """Append pieces that cover all deletions of the problem; False if that fails.
+    def refer_to(self, problem: Problem) -> None:
+        """Measure pieces at the rows nearest to the decision boundary of the undeleted model."""
+        score = problem.design @ problem.theta
+        nearest = np.argsort(np.abs(score))[:_REFERENCE_POINTS]
+        self.rows = Rows(problem.design, problem.sign)
+        self.points, self.scores = problem.design[nearest], score[nearest]
 
-        ``depth`` rows are already undeletable on the way here; ``guess`` is a box to start from.
-        """
-        self.nodes += 1
+    def drop(self, pieces: list[Piece]) -> float:
+        """The mean drop at the reference points that the loosest of these pieces allows."""
+        return max(float(np.mean(self.scores - piece.cheap_lower(self.points, self.rows))) for piece in pieces)
+
+    def go_on(self) -> bool:
+        """Count one more model; False once too many were looked at, the time is over, or another branch failed."""
+        self.nodes = next(self._counter)
         if self.nodes > self.options.branch_nodes or time.perf_counter() > self.until:
-            self.reason = f"gave up branching after {self.nodes - 1} nodes"
+            self.fail(f"gave up branching after {self.nodes - 1} nodes")
+        return not self.stopped
+
+    def fail(self, reason: str) -> None:
+        """Stop all branches; the first reason is told."""
+        self.reason = self.reason or reason
+        self.stopped = True
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A problem and the rows branched on, in their order."""
+
+    problem: Problem
+    rows: Indices
+
+    def parts(self) -> Iterator[Problem]:
+        """For each row, the problem in which it may be deleted and those before it may not."""
+        deletable = self.problem.deletable.copy()
+        for row in self.rows:
+            yield replace(self.problem, deletable=deletable.copy())
+            deletable[row] = False
+
+
+@dataclass
+class _Branch:
+    """One branch of the tree, worked through depth first."""
+
+    work: _Work
+    pieces: list[Piece] = field(default_factory=list)
+
+    def cover(self, problem: Problem) -> bool:
+        """Append pieces that cover all deletions of the problem; False if that fails."""
+        split = self.split(problem)
+        return split is not None and all(self.cover_without(part, split) for part in split.parts())
+
+    def cover_without(self, part: Problem, split: _Split) -> bool:
+        """Cover the deletions of this part of a split that contain its row: those of the model retrained without it."""
+        at = int(split.problem.deletable.sum() - part.deletable.sum())
+        child = delete_row(part, int(split.rows[at]))
+        if child is None:
+            self.work.fail("after some deletion the model has no optimum")
             return False
+        return self.cover(child)
+
+    def split(self, problem: Problem) -> _Split | None:
+        """Cover what avoids the dangerous rows, and say which rows are left to branch on; None if that fails."""
+        if not self.work.go_on():
+            return None
         white = whiten(problem)
         if white is None:
-            self.reason = "after some deletion the Hessian is singular to working precision"
-            return False
-        if problem.k <= 1:
-            return self._exactly(white)
+            self.work.fail("after some deletion the Hessian is singular to working precision")
+            return None
         order = _dangerous_first(white)
-        avoided = self._avoiding(white, order, depth, guess)
-        if avoided is None:
-            self.reason = "the bound does not close, even with many rows branched on"
-            return False
-        return self._deleting(problem, order[: avoided[0]], depth, avoided[1])
-
-    def _deleting(self, problem: Problem, rows: Indices, depth: int, box: tuple[Array, Array]) -> bool:
-        """Cover the deletions that contain one of these rows, each together with none of those before it."""
-        deletable = problem.deletable.copy()
-        for at, row in enumerate(rows):
-            child = delete_row(replace(problem, deletable=deletable.copy()), int(row))
-            deletable[row] = False
-            if child is None:
-                self.reason = "after some deletion the model has no optimum"
-                return False
-            if not self.cover(child, depth + at, _scaled(box, 1.1 * child.k / problem.k)):
-                return False
-        return True
+        if problem.k <= 1:
+            return _Split(problem, order[:0]) if self._exactly(white) else None
+        return self._avoiding(white, order)
 
     def _exactly(self, white: White) -> bool:
         cuts = single_deletions(white)
         if cuts is None:
-            self.reason = "after some deletion the model has no usable optimum"
+            self.work.fail("after some deletion the model has no usable optimum")
             return False
         self.pieces.extend(condense(white, cuts))
         return True
 
-    def _avoiding(
-        self, white: White, order: Indices, depth: int, guess: tuple[Array, Array] | None
-    ) -> tuple[int, tuple[Array, Array]] | None:
-        """Close the box with the first R dangerous rows undeletable; return R and the box.
+    def _avoiding(self, white: White, order: Indices) -> _Split | None:
+        """Close the box with the first R dangerous rows undeletable, R as small as the goals allow.
 
-        R starts where the last problem with the same k closed, counting rows that are already
-        undeletable, and grows from there.
+        A piece is tight enough if the interval of matrices is narrow, or if it is no looser than the piece of the
+        whole tree's first split. Where no R gives that, the first looser goal that some R reached is taken.
         """
-        k = white.problem.k
-        usual = self.usual.get(k, 0) - depth
-        steps = [0, *np.add.accumulate(np.arange(3, 30, 2)).tolist()]
-        for step in [s for s in steps if s >= usual - 2]:
-            count = min(step, len(order))
-            deletable = white.problem.deletable.copy()
-            deletable[order[:count]] = False
-            part = replace(white, problem=replace(white.problem, deletable=deletable))
-            box = close_box(part, self.effort, guess)
-            if box is not None and box[2].spread <= self.options.spread_goal:
-                self.pieces.append(sharp_piece(part, box[2]))
-                self.usual[k] = depth + count
-                return count, (box[0], box[1])
-            if count == len(order):
+        problem = white.problem
+        reached: dict[float, tuple[SharpPiece, _Split]] = {}
+        start: Box | None = None
+        for step in _STEPS:
+            deletable = problem.deletable.copy()
+            deletable[order[:step]] = False
+            part = replace(white, problem=replace(problem, deletable=deletable))
+            found = close_box(part, self.work.effort, start)
+            if found is not None:
+                down, up, interval = found
+                piece = sharp_piece(part, interval)
+                enough = self.work.drop([piece]) <= self.work.most
+                for goal in self.work.goals:
+                    if enough or interval.spread <= goal:
+                        reached.setdefault(goal, (piece, _Split(problem, order[:step])))
+                # A wide box may be one of several that close, and a start from it would not find the smallest.
+                start = (down, up) if interval.spread <= 1 else None
+            if self.work.goals[0] in reached or step >= len(order) or self.work.stopped:
                 break
-        return None
-
-
-def _scaled(box: tuple[Array, Array], factor: float) -> tuple[Array, Array]:
-    return box[0] * factor, box[1] * factor
+        if not reached:
+            self.work.fail("the bound does not close, even with many rows branched on")
+            return None
+        piece, split = reached[min(reached)]
+        self.pieces.append(piece)
+        return split
 
 
 def condense(white: White, cuts: CutsPiece, most: int = 96) -> list[Piece]:

@@ -9,29 +9,32 @@ Soundness: docs/certificate.md, section 10.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import LARGEST_BOX, Array, Indices
 from rocerf.deletion.certificate.options import Effort
 from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import (
     ABSOLUTE_TOLERANCE,
     CLOSING_TOLERANCE,
-    LARGEST_BOX,
     Interval,
+    Pace,
     Sample,
     image_of_box,
     interval_on_box,
     search_sample,
 )
 
-_SEARCH_PASSES = 7
+_SEARCH_PASSES = 8
+_STANDSTILL = 1.01  # the search ends when the sum of all bounds grows by less
 _PROOF_PASSES = 30
 _PROOF_PASSES_AFTER_SEARCH = 15  # each is dear on a large table; what closes does so in about seven
 _PASSES_IN_A_CELL = 2
+_ROOM = 1.06  # the first bounds of the proof, times what the search found: it saw a sample of the rows only
 _FIRST_BOX = 1.3  # times the image of the empty box
 
 
@@ -68,38 +71,56 @@ class _Sweep:
     intervals: list[Interval]  # of the cells that may hold a solution
 
 
-def close_cells(white: White, effort: Effort, cells: int, seconds: float = np.inf) -> ClosedCells | None:
+def close_cells(
+    white: White,
+    effort: Effort,
+    cells: int,
+    seconds: float = np.inf,
+    progress: Callable[[int, int], None] | None = None,
+) -> ClosedCells | None:
     """Find bounds of all functionals that the bounds of the cells map strictly inside; None if none are found.
 
     As for a single box, only the last strict self-map over all live rows is the proof. Gives up after ``seconds``.
+    ``progress`` is told how many passes over all rows were made, of how many at most.
     """
     until = time.perf_counter() + seconds
     count = len(white.z)
     everything = Sample(np.arange(count), None)
-    sample = everything if effort.sample is None else search_sample(white, effort.sample)
+    # Every pass is made for each cell, and for two functionals a row: a smaller sample than that of one box does.
+    sample = everything if effort.sample is None else search_sample(white, effort.sample // 2, 0.05)
     start = _start(white, sample, effort.keep)
     if start is None:
         return None
     slicing, down, up = start
-    growth, passes = effort.growth, _PROOF_PASSES
+    passes = _PROOF_PASSES
     if sample.factor is not None:
         found = _search(white, slicing, (down, up), sample, effort, cells)
         if found is None:
             return None
-        growth, passes = 1 + (effort.growth - 1) / 5, _PROOF_PASSES_AFTER_SEARCH
-        down, up = found[0] * growth, found[1] * growth
+        passes = _PROOF_PASSES_AFTER_SEARCH
+        down, up = found[0] * _ROOM, found[1] * _ROOM
     moving = np.concatenate([white.live, white.live, [True]])
-    for _ in range(passes):
+    for done in range(passes):
+        if progress is not None:
+            progress(done, passes)
         if time.perf_counter() > until:
             return None
         sweep = _sweep(white, slicing, (down, up), everything, everything.rows, effort.keep, cells)
         if sweep is None:
             return None
         if ((sweep.down < down) & (sweep.up < up))[moving].all():
+            if progress is not None:
+                progress(passes, passes)
             return ClosedCells(slicing, sweep.down, sweep.up, sweep.intervals)
-        down = np.where(sweep.down >= down, sweep.down * growth, down)
-        up = np.where(sweep.up >= up, sweep.up * growth, up)
+        down = _beyond(down, sweep.down, effort.growth)
+        up = _beyond(up, sweep.up, effort.growth)
     return None
+
+
+def _beyond(old: Array, new: Array, growth: float) -> Array:
+    """Grow what was exceeded, beyond the image by as much as the image was beyond the bounds, and a little more."""
+    exceeded = np.clip(new / np.maximum(old, 1e-300), 1.0, 1.1)
+    return np.where(new >= old, new * exceeded * growth, old)
 
 
 def _start(white: White, sample: Sample, keep: float) -> tuple[Slicing, Array, Array] | None:
@@ -130,14 +151,24 @@ def _search(
     count, pick = len(white.z), sample.rows
     picked = np.concatenate([pick, count + pick, [2 * count]])
     down, up = bounds
-    for _ in range(_SEARCH_PASSES - 1):
+    pace, size, left = Pace(np.ones(len(picked)), effort.patience), 0.0, _SEARCH_PASSES
+    while True:
         sweep = _sweep(white, slicing, (down, up), sample, pick, effort.keep, cells)
-        if sweep is None:
+        ahead = None if sweep is None else pace.factor(sweep.down, sweep.up)
+        if sweep is None or ahead is None:
             return None
-        down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth)
-        up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth)
-    last = _sweep(white, slicing, (down, up), sample, np.arange(count), effort.keep, cells)
-    return None if last is None else (last.down, last.up)
+        before, size = size, float(np.sum(sweep.down + sweep.up))
+        left -= 1
+        if left == 0 or size <= before * _STANDSTILL:
+            break
+        down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth * ahead)
+        up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth * ahead)
+    everything = np.arange(count)
+    images = [
+        image_of_box(white, interval, everything, slicing.functionals(white, everything))
+        for interval in sweep.intervals
+    ]
+    return np.max([image[0] for image in images], axis=0), np.max([image[1] for image in images], axis=0)
 
 
 def _grown(old: Array, new: Array, picked: Indices, schwarz: Array, pick: Indices, growth: float) -> Array:
@@ -209,6 +240,12 @@ def _image_of_cell(
         cell = (max(cell[0], -float(down[-1])), min(cell[1], float(up[-1])))
         if cell[0] > cell[1]:
             return "no move"
+    if sample.factor is None:  # the constants of a proof are those of what the last image left of the cell
+        box = _tightened(slicing, box, (found.down, found.up), pick, cell)
+        if (box[0] > box[1])[white.live].any():
+            return "no move"
+        last = interval_on_box(white, -np.minimum(*box), box[1], sample, keep)
+        found = found if last is None else replace(found, intervals=[last])
     return found
 
 

@@ -7,6 +7,7 @@ their minimum, a concave function of x. The mathematics is in docs/certificate.m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
 from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.stacked_pieces import Fears
 from rocerf.errors import ModelError
 
 
@@ -58,6 +60,11 @@ class Certificate:
         cuts = [self.pieces[at].linearise(x, self.rows)[1] for at, x in zip(worst, points, strict=True)]
         return values, np.array(cuts).reshape(points.shape)
 
+    @cached_property
+    def _fears(self) -> Fears:
+        """Cheap bounds of all pieces, to skip those that cannot be the smallest."""
+        return Fears(self.pieces, self.rows)
+
     def _worst(self, points: Array) -> tuple[Array, Indices]:
         """Minimise over the pieces, skipping those that cannot be the smallest."""
         best = np.full(len(points), np.inf)
@@ -66,7 +73,7 @@ class Certificate:
             return -best, worst
         if len(self.pieces) == 1:
             return self.pieces[0].lower(points, self.rows), worst
-        fears = np.array([piece.cheap_lower(points, self.rows) for piece in self.pieces])
+        fears = self._fears.at(points)
         for at, point in enumerate(points):
             for which in np.argsort(fears[:, at]):
                 if fears[which, at] >= best[at]:

@@ -16,8 +16,14 @@ Mask = NDArray[np.bool_]
 
 #: Relative widening of every scalar bound; the formulas below are good to a few 1e-15.
 SCALAR_TOLERANCE = 1e-11
+#: Boxes that move some live row further than this are not considered: no bound below is ever asked beyond it.
+LARGEST_BOX = 60.0
 _BISECTIONS = 22
-_LARGEST_MOVE = 600.0
+
+
+def within_limits(down: Array, up: Array, live: Mask) -> bool:
+    """Whether no live row moves by more than LARGEST_BOX in this box; False also where a bound is not a number."""
+    return bool((np.maximum(np.abs(down), np.abs(up)) <= LARGEST_BOX)[live].all())
 
 
 def slope(z: Array) -> Array:
@@ -28,12 +34,13 @@ def slope(z: Array) -> Array:
 def mean_slope(z: Array, u: Array) -> Array:
     """Return ``(sigma(z + u) - sigma(z)) / u``, the mean of ``sigma'`` between z and z + u.
 
-    Written as ``sigma'(z) (e^u - 1)/u / (sigma(-z) + sigma(z) e^u)``, which cancels nothing.
+    With ``w = |u|`` and ``t = z`` for ``u < 0``, ``-z`` otherwise, it is
+    ``sigma'(z) (1 - e^-w)/w / (sigma(-t) + sigma(t) e^-w)``, which cancels nothing and cannot overflow.
     """
-    u = np.clip(u, -_LARGEST_MOVE, _LARGEST_MOVE)
-    safe = np.where(u == 0.0, 1.0, u)
-    ratio = np.where(np.abs(u) < 1e-9, 1.0, np.expm1(u) / safe)
-    return np.asarray(slope(z) * ratio / (expit(-z) + expit(z) * np.exp(u)))
+    w = np.abs(u)
+    ratio = np.where(w == 0.0, 1.0, -np.expm1(-w) / np.where(w == 0.0, 1.0, w))
+    t = np.where(u < 0, z, -z)
+    return np.asarray(slope(z) * ratio / (expit(-t) + expit(t) * np.exp(-w)))
 
 
 def curvature_interval(z: Array, down: Array, up: Array) -> tuple[Array, Array]:
@@ -95,6 +102,6 @@ def second_order_factor(z: Array, radius: Array) -> Array:
     largest = np.maximum(second(low), second(high))
     covered = ((low <= peak) & (high >= peak)) | (low <= -peak)
     largest = np.where(covered, 1 / (6 * np.sqrt(3.0)), largest)
-    r = np.clip(radius, 1e-4, _LARGEST_MOVE)
+    r = np.clip(radius, 1e-4, LARGEST_BOX)
     taylor = slope(z) * (np.expm1(r) - r) / r**2
     return np.minimum(largest / 2, taylor) * (1 + 1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +19,7 @@ class Effort:
     shrink_passes: int = 6
     keep: float = 1.0  # share of columns kept in tables of products
     sample: int | None = None  # rows of the search sample
+    patience: int = 1000  # give up after so many passes running in which the images drift apart ever faster
     spread_limit: float = np.inf  # give up as soon as the interval of matrices is wider
 
 
@@ -29,13 +32,16 @@ class Options:
     branch_nodes: int = 4000  # nodes of the branching tree; 0 never branches, nor cuts into cells
     branch_rows: int = 6000  # tables with more rows do not branch,
     branch_k: int = 5  # nor do larger k: the tree grows like (branched rows)^(k - 1)
-    spread_goal: float = 0.5  # a branch is accepted once lmax(A^-1/2 D A^-1/2) is below
+    spread_goal: float = 0.5  # a branch is accepted once lmax(A^-1/2 D A^-1/2) is below,
+    looser_goals: tuple[float, ...] = (1.0, 2.0)  # or below one of these where that is out of reach
     cells: int = 5  # slices of the box on tables too large for branching; 0 for none
     seconds: float = np.inf  # wall time after which branching, or cells, give up
+    checkpoint: str | os.PathLike[str] | None = None  # folder where finished branches are kept, to go on from there
+    progress: Callable[[int, int], None] | None = None  # told (done, of how many) as branches, or passes, are finished
 
 
 def default_effort(n: int) -> Effort:
     """Plain passes on small tables; a search sample and pruned columns on large ones."""
     if n <= 3000:
         return Effort()
-    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120)
+    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120, patience=3)

@@ -11,6 +11,10 @@ from rocerf.deletion.certificate.curvature_bounds import Array, Mask, slope
 
 #: Smallest accepted ratio of extreme eigenvalues of the (diagonally scaled) Hessian.
 WORST_CONDITION = 1e-10
+#: Largest accepted distance of T'HT from the identity; what is left of it enters the bounds.
+WORST_WHITENING = 1e-8
+_REFINEMENTS = 3
+_WHITE_ENOUGH = 1e-13  # times the number of columns: what is left is rounding, not worth another refinement
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class White:
     pull: Array  # Q theta, white
     penalty: Array  # Lambda, white, (p, p)
     row_penalty: Array  # Q, white, (p, p)
+    rounding: Array  # (n,), bound of what rounding did to each white row, in norm
+    error: float  # bound of |T'HT - I|, rounding of the white rows included
 
     @property
     def live(self) -> Mask:
@@ -61,8 +67,10 @@ def whiten(problem: Problem) -> White | None:
     values, vectors = np.linalg.eigh(hessian * scale[:, None] * scale)
     if values[0] <= WORST_CONDITION * values[-1]:
         return None
-    to_white = scale[:, None] * vectors / np.sqrt(values)
-    rows = x @ to_white
+    refined = _refined(problem, curvature, scale[:, None] * vectors / np.sqrt(values))
+    if refined is None:
+        return None
+    to_white, rows, rounding, error = refined
     gradient = x.T @ gradient_factor(problem, z) + problem.penalty * theta
     return White(
         problem=problem,
@@ -75,7 +83,37 @@ def whiten(problem: Problem) -> White | None:
         pull=to_white.T @ (problem.row_penalty * theta),
         penalty=(to_white.T * problem.penalty) @ to_white,
         row_penalty=(to_white.T * problem.row_penalty) @ to_white,
+        rounding=rounding,
+        error=error,
     )
+
+
+def _refined(problem: Problem, curvature: Array, to_white: Array) -> tuple[Array, Array, Array, float] | None:
+    """Turn a rough T into one with ``T'HT = I`` as nearly as doubles allow; T, white rows, rounding and what is left.
+
+    In nearly white coordinates the Hessian is summed almost without cancellation, so its Cholesky factor corrects T.
+    What is left is measured, and what rounding may have hidden from the measurement is added.
+    """
+    x, p = problem.design, problem.design.shape[1]
+    best: tuple[Array, Array, Array, float] | None = None
+    for _ in range(_REFINEMENTS):
+        rows = x @ to_white
+        gram = (rows * curvature[:, None]).T @ rows + (to_white.T * problem.penalty) @ to_white
+        if not np.isfinite(gram).all():
+            return None
+        rounding = (p + 4) * np.finfo(float).eps * np.linalg.norm(np.abs(x) @ np.abs(to_white), axis=1)
+        hidden = float(np.sqrt(curvature @ rounding**2))
+        left = float(np.linalg.norm(gram - np.eye(p), 2))
+        error = left + 3 * hidden + 8 * np.sqrt(len(x)) * p * np.finfo(float).eps
+        if best is None or error < best[3]:
+            best = (to_white, rows, rounding, error)
+        if left <= _WHITE_ENOUGH * p:
+            break
+        try:
+            to_white = np.linalg.solve(np.linalg.cholesky(gram), to_white.T).T
+        except np.linalg.LinAlgError:
+            break
+    return best if best is not None and best[3] <= WORST_WHITENING else None
 
 
 def gradient_factor(problem: Problem, z: Array) -> Array:

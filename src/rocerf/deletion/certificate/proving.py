@@ -25,6 +25,8 @@ from rocerf.deletion.certificate.options import Options, default_effort
 from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
+from rocerf.deletion.certificate.stacked_pieces import Fears
+from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import ModelError, OptionError
 from rocerf.models.logistic import LogisticModel
 
@@ -74,7 +76,8 @@ def certify(
     """
     problem = _problem(design, y, theta, penalty_diag, k, weights, per_row_penalty)
     began = time.perf_counter()
-    version, pieces, reason = _prove(problem, Options() if options is None else options)
+    with one_blas_thread():  # the cores are shared out by blocks and branches; BLAS threads would fight with them
+        version, pieces, reason = _prove(problem, Options() if options is None else options)
     return Certificate(
         closed=bool(pieces),
         reason=reason,
@@ -192,10 +195,10 @@ def _prove_by_boxes(white: White, options: Options) -> tuple[str, list[Piece], s
     if poor and options.branch_nodes > 0 and _small(problem, options):
         tree = Tree(options, effort)
         if tree.cover(problem):
-            return "branched", tree.pieces, ""
+            found.append(("branched", tree.pieces))
         reason = tree.reason
     elif poor and options.branch_nodes > 0 and options.cells > 0:
-        closed = close_cells(white, effort, options.cells, options.seconds)
+        closed = close_cells(white, effort, options.cells, options.seconds, options.progress)
         if closed is not None:
             found.append(("cells", [sharp_piece(white, interval) for interval in closed.intervals]))
     if not found:
@@ -228,6 +231,6 @@ def _better(found: list[tuple[str, list[Piece]]], problem: Problem) -> tuple[str
     rows = Rows(problem.design, problem.sign)
 
     def mean_bound(candidate: tuple[str, list[Piece]]) -> float:
-        return float(np.min([piece.lower(nearest, rows) for piece in candidate[1]], axis=0).mean())
+        return float(Fears(candidate[1], rows).at(nearest).min(axis=0).mean())
 
     return max(found, key=mean_bound)

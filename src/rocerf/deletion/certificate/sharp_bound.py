@@ -18,7 +18,13 @@ import numpy as np
 from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import SharpPiece
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices, curvature_interval, residual_bound
+from rocerf.deletion.certificate.curvature_bounds import (
+    Array,
+    Indices,
+    curvature_interval,
+    residual_bound,
+    within_limits,
+)
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
 from rocerf.deletion.certificate.options import Effort
 from rocerf.deletion.certificate.problem import White
@@ -27,7 +33,7 @@ from rocerf.deletion.certificate.problem import White
 CLOSING_TOLERANCE = 1e-9
 ABSOLUTE_TOLERANCE = 1e-12
 _MATRIX_TOLERANCE = 1e-11
-LARGEST_BOX = 60.0
+_FEW_DELETIONS = 8
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,9 @@ class Sample:
 
 
 def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: float) -> Interval | None:
-    """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe."""
+    """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe or the box too large."""
+    if not within_limits(down, up, white.live):
+        return None
     matrices = _matrix_interval(white, down, up, sample)
     if matrices is None:
         return None
@@ -75,8 +83,10 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
     gamma_a, _, _ = _group_norm(white, half_a, residual, kept, dropped, np.inf)
     cap = np.sqrt(spread) * gamma_a
     gamma_d, coupling, pull_coupling = _group_norm(white, half_d, residual, kept, dropped, cap)
-    alpha = (white.rows @ half_c) * residual[:, None]
     pull_c = float(np.linalg.norm(white.pull @ half_c))
+    gamma_c = np.inf
+    if k > _FEW_DELETIONS:
+        gamma_c = norm_of_group_sum(((white.rows @ half_c) * residual[:, None])[residual > 0], k) + k * pull_c
     return Interval(
         half_a=half_a,
         half_d=half_d,
@@ -89,7 +99,7 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
         g0_d=float(np.linalg.norm(white.gradient @ half_d)),
         g0_c=float(np.linalg.norm(white.gradient @ half_c)),
         pull_c=pull_c,
-        gamma_c=norm_of_group_sum(alpha[residual > 0], k) + k * pull_c,
+        gamma_c=min(gamma_c, np.sqrt(gamma_a**2 + gamma_d**2 / 2) * (1 + CLOSING_TOLERANCE)),
         kept=kept,
         dropped=dropped,
         spread=spread,
@@ -113,7 +123,9 @@ def _matrix_interval(white: White, down: Array, up: Array, sample: Sample) -> tu
         matrix_high = one + (rows * (factor * (weight * high - here))[:, None]).T @ rows
     if not (np.isfinite(matrix_low).all() and np.isfinite(matrix_high).all()):
         return None
-    slack = _MATRIX_TOLERANCE * np.trace(matrix_high) * np.eye(len(matrix_low))
+    size, off = (float((weight * high) @ part[pick] ** 2) for part in (white.norms, white.rounding))
+    margin = _MATRIX_TOLERANCE * float(np.trace(matrix_high)) + 3 * np.sqrt(size * off)
+    slack = margin * np.eye(len(matrix_low))
     low_values, low_vectors = np.linalg.eigh(matrix_low - slack)
     if low_values[0] <= 1e-6:
         return None
@@ -136,7 +148,7 @@ def _kept_columns(size: Array, k: int, keep: float) -> tuple[Indices, Indices]:
     if count >= len(candidates):
         return candidates, candidates[:0]
     order = np.argpartition(-size[candidates], count)
-    # Shuffled, so that every fourth column is a fair sample of them all.
+    # Shuffled, so that every eighth column is a fair sample of them all.
     kept = np.random.default_rng(1).permutation(candidates[order[:count]])
     return kept, candidates[order[count:]]
 
@@ -156,7 +168,9 @@ def _group_norm(
     pull = white.pull @ half
     pull_norm = float(np.linalg.norm(pull))
     alpha = signed * residual[:, None]
-    gamma = min(norm_of_group_sum(alpha[residual > 0], k) + k * pull_norm, cap)
+    # For a few deletions the bound of the norm by an eigenvalue is no better than what follows, and dearer.
+    steps = 10 if k > _FEW_DELETIONS else 0
+    gamma = min(norm_of_group_sum(alpha[residual > 0], k, steps) + k * pull_norm, cap)
     floor = float((norms * residual)[dropped].max(initial=0.0))
     columns = Columns(alpha[kept], floor)
     coupling = norms * gamma
@@ -205,8 +219,12 @@ def image_of_box(
     linear = interval.g0_c + k * interval.pull_c
     energy = min(energy, (linear + np.sqrt(linear**2 + 4 * total)) / 2)
     widened = 1 + CLOSING_TOLERANCE
-    up = np.minimum(up, norm_c * energy) * widened + ABSOLUTE_TOLERANCE
-    down = np.minimum(down, norm_c * energy) * widened + ABSOLUTE_TOLERANCE
+    # A row's own rounding times the length of the move; the others are made of rows.
+    longest = energy * float(np.linalg.norm(interval.half_c, axis=0).max())
+    slack = np.full(len(points), ABSOLUTE_TOLERANCE + longest * float(white.rounding[pick].max(initial=0.0)))
+    slack[: len(pick)] = ABSOLUTE_TOLERANCE + longest * white.rounding[pick]
+    up = np.minimum(up, norm_c * energy) * widened + slack
+    down = np.minimum(down, norm_c * energy) * widened + slack
     return down, up, norm_rows * energy * widened + ABSOLUTE_TOLERANCE
 
 
@@ -233,11 +251,13 @@ def close_box(
     everything = Sample(np.arange(len(white.z)), None)
     found = None
     if guess is not None:
-        found = _grow(white, replace(effort, passes=6), everything, guess)
+        found = _grow(white, replace(effort, passes=12), everything, guess)
     if found is None:
         zero = np.zeros(len(white.z))
         sample = everything if effort.sample is None else search_sample(white, effort.sample)
         found = _grow(white, effort, sample, (zero, zero))
+        if found is None and effort.patience > effort.passes:  # a leap may have gone past a wide box that closes
+            found = _grow(white, effort, sample, (zero, zero), leaps=False)
         if found is None:
             return None
         if sample.factor is not None:
@@ -266,42 +286,73 @@ def _shrink(white: White, effort: Effort, down: Array, up: Array) -> tuple[Array
 
 
 def _grow(
-    white: White, effort: Effort, sample: Sample, start: tuple[Array, Array]
+    white: White, effort: Effort, sample: Sample, start: tuple[Array, Array], leaps: bool = True
 ) -> tuple[Array, Array, Interval] | None:
     """Grow a box until it maps into itself on the sample's rows (all rows: a proof)."""
     pick, live = sample.rows, white.live
     proof = sample.factor is None
     down, up = start[0].copy(), start[1].copy()
+    pace = Pace(white.norms[pick] * live[pick], effort.patience)
     for _ in range(effort.passes):
         interval = interval_on_box(white, down, up, sample, effort.keep)
-        if interval is None:
+        if interval is None or interval.spread > effort.spread_limit:
             return None
         new_down, new_up, schwarz = image_of_box(white, interval, pick)
-        largest = max(new_down[live[pick]].max(initial=0), new_up[live[pick]].max(initial=0))
         inside = (new_down < down[pick]) & (new_up < up[pick])
         if inside[live[pick]].all():
             if proof:
                 return new_down, new_up, interval
             return down, up, interval
-        if not largest <= LARGEST_BOX or interval.spread > effort.spread_limit:
+        ahead = pace.factor(new_down, new_up)
+        if ahead is None:
             return None
         if not proof:  # rows outside the sample follow the median ratio to Cauchy-Schwarz
             down = np.maximum(down, schwarz * np.median(new_down / schwarz[pick]))
             up = np.maximum(up, schwarz * np.median(new_up / schwarz[pick]))
-        down[pick] = np.where(new_down >= down[pick], new_down * effort.growth, down[pick])
-        up[pick] = np.where(new_up >= up[pick], new_up * effort.growth, up[pick])
+        grown = effort.growth * (ahead if leaps else 1.0)
+        down[pick] = np.where(new_down >= down[pick], new_down * grown, down[pick])
+        up[pick] = np.where(new_up >= up[pick], new_up * grown, up[pick])
     return None
 
 
-def search_sample(white: White, size: int, seed: int = 0) -> Sample:
-    """Draw rows for the search: by leverage, and all of those most able to do harm."""
+class Pace:
+    """How fast the images of a growing box approach each other: a guess of where they end, or that they do not."""
+
+    def __init__(self, weight: Array, patience: int):
+        self.weight, self.patience = weight, patience
+        self.sizes: list[float] = []
+        self.diverging = 0
+
+    def factor(self, down: Array, up: Array) -> float | None:
+        """By how much the next box should exceed this image; None where the images drift apart for good."""
+        self.sizes.append(float(self.weight @ (down + up)))
+        if not np.isfinite(self.sizes[-1]):
+            return None
+        if len(self.sizes) < 3:
+            return 1.0
+        first, second, third = self.sizes[-3:]
+        before, now = second - first, third - second
+        if now <= 0 or before <= 0:
+            return 1.0
+        ratio = now / before
+        self.diverging = self.diverging + 1 if ratio >= 1 else 0
+        if self.diverging >= self.patience:
+            return None
+        if ratio >= 0.9:
+            return 1.0
+        self.sizes = self.sizes[-1:]  # what follows the leap is a new sequence
+        return 1 + ratio / (1 - ratio) * now / third
+
+
+def search_sample(white: White, size: int, harmful: float = 0.1, seed: int = 0) -> Sample:
+    """Draw rows for the search: by leverage, and all of the share of rows most able to do harm."""
     count = len(white.z)
     if size >= count:
         return Sample(np.arange(count), None)
     leverage = np.sqrt(white.slope) * white.norms
     share = np.minimum(1.0, 0.6 * size * leverage / leverage.sum() + 0.4 * size / count)
     harm = white.problem.weight * expit(white.problem.sign * white.z + 0.5) * white.norms
-    share[np.argsort(-harm)[: count // 10]] = 1.0
+    share[np.argsort(-harm)[: int(count * harmful)]] = 1.0
     pick = np.flatnonzero(np.random.default_rng(seed).random(count) < share)
     return Sample(pick, 1 / share[pick])
 

@@ -11,7 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import Rows, SimplePiece
-from rocerf.deletion.certificate.curvature_bounds import Array, curvature_interval, residual_bound, second_order_factor
+from rocerf.deletion.certificate.curvature_bounds import (
+    Array,
+    curvature_interval,
+    residual_bound,
+    second_order_factor,
+    within_limits,
+)
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k
 from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import ABSOLUTE_TOLERANCE, CLOSING_TOLERANCE
@@ -23,7 +29,7 @@ def simple_piece(white: White, passes: int = 80, growth: float = 1.02) -> Simple
     closed = False
     for _ in range(passes):
         image = _image(white, box)
-        if image is None or not np.isfinite(image[0]).all() or image[0].max() > 60:
+        if image is None or not within_limits(image[0], image[0], white.live):
             return None
         if (image[0] < box)[white.live].all():
             closed = True
@@ -46,7 +52,8 @@ def _image(white: White, box: Array) -> tuple[Array, float, Array, Array] | None
     low, _ = curvature_interval(white.z, box, box)
     lost = k * white.row_penalty
     matrix = (rows * (problem.weight * low)[:, None]).T @ rows + white.penalty - lost
-    smallest = float(np.linalg.eigvalsh(matrix)[0]) - 1e-11 * float(np.trace(matrix))
+    size, off = (float((problem.weight * low) @ part**2) for part in (white.norms, white.rounding))
+    smallest = float(np.linalg.eigvalsh(matrix)[0]) - 1e-11 * float(np.trace(matrix)) - 3 * np.sqrt(size * off)
     if not smallest > 1e-6:
         return None
     residual = np.where(problem.deletable, problem.weight * residual_bound(white.z, problem.sign, box, box), 0.0)
@@ -59,9 +66,10 @@ def _image(white: White, box: Array) -> tuple[Array, float, Array, Array] | None
     quadratic = float(np.linalg.eigvalsh((rows * (q * white.norms)[:, None]).T @ rows)[-1])
     up, down = signed_top_k(rows, columns, k, shift=rows @ white.pull)
     taken = float(np.linalg.eigvalsh(lost)[-1])
-    rest = white.norms * (quadratic * radius**2 + g0 + taken * radius)
+    rest = white.norms * (quadratic * radius**2 + g0 + (taken + white.error) * radius)
     image = np.minimum(white.norms * radius, np.maximum(up, down) + rest)
-    return image * (1 + CLOSING_TOLERANCE) + ABSOLUTE_TOLERANCE, radius, q, residual
+    slack = ABSOLUTE_TOLERANCE + white.rounding * radius
+    return image * (1 + CLOSING_TOLERANCE) + slack, radius, q, residual
 
 
 def _better_remainder(white: White, box: Array, radius: float, q: Array, residual: Array) -> SimplePiece:
@@ -76,7 +84,7 @@ def _better_remainder(white: White, box: Array, radius: float, q: Array, residua
         pull=problem.row_penalty * problem.theta,
         pull_rest=problem.k * np.sqrt(largest) * radius,
         root_penalty=np.sqrt(problem.row_penalty),
-        g0=float(np.linalg.norm(white.gradient)),
+        g0=float(np.linalg.norm(white.gradient)) + white.error * radius,
         k=problem.k,
         spectral=True,
     )
