@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rocerf.deletion.certificate.bound_pieces import Piece, piece_from_arrays, piece_to_arrays
 from rocerf.deletion.certificate.options import Options
 from rocerf.deletion.certificate.problem import Problem
+from rocerf.storage.reading import arrays_and_about, packed_arrays
+from rocerf.storage.whole_file import write_bytes
 
 #: Raised whenever pieces or the way branches are chosen change: branches kept by other code are not taken over.
-_FORMAT = 1
+_FORMAT = "rocerf-branch/1"
 
 
 class Checkpoint:
@@ -34,12 +36,11 @@ class Checkpoint:
         if path is None or not path.exists():
             return None
         try:
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = dict(file)
-            if str(arrays["problem"]) != self.name or int(arrays["branch"]) != at:
+            arrays, about = arrays_and_about(path, _FORMAT)
+            if about["problem"] != self.name or about["branch"] != at:
                 return None
-            return [piece_from_arrays(arrays, f"piece{i}_") for i in range(int(arrays["count"]))]
-        except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile):
+            return [piece_from_arrays(arrays, f"piece{i}_") for i in range(int(about["count"]))]
+        except Exception:  # a damaged file may raise anything; the branch is proven again
             return None
 
     def save(self, at: int, pieces: list[Piece]) -> None:
@@ -48,19 +49,11 @@ class Checkpoint:
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = {"problem": np.array(self.name), "branch": np.array(at), "count": np.array(len(pieces))}
+        arrays: dict[str, NDArray[Any]] = {}
         for i, piece in enumerate(pieces):
             arrays |= piece_to_arrays(piece, f"piece{i}_")
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        about = {"problem": self.name, "branch": at, "count": len(pieces)}
+        write_bytes(path, packed_arrays(_FORMAT, about, arrays), private=True)
 
     def _path(self, at: int) -> Path | None:
         return None if self.folder is None else self.folder / f"{self.name[:20]}-{at}.npz"
