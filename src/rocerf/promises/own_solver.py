@@ -190,7 +190,8 @@ class OwnSolver:
         """The inner promise less the allowance, none above what any fit of the user's own made so far says; (P,)."""
         inner = self.inner
         found = inner.margins_at(X, delta, rows) if isinstance(inner, Rereadable) else inner.read(X).foreseen
-        fits = [fit for fit in self._fits.values() if fit is not None]
+        with self._lock:  # another thread may be fitting
+            fits = [fit for fit in self._fits.values() if fit is not None]
         own = [X @ fit.slopes + fit.constant for fit in fits]
         return np.asarray(np.min([found - self.allowance(X), *own], axis=0))
 
@@ -243,12 +244,15 @@ class OwnSolver:
     def _fit_without(self, own: OwnRefit, rows: NDArray[np.intp]) -> OwnFit | None:
         """The user's own fit without these rows, once for each deletion; None if there is none."""
         key = np.sort(rows).tobytes()
-        if key not in self._fits:
-            try:
-                self._fits[key] = own.without(rows)
-            except ModelError:
-                self._fits[key] = None
-        return self._fits[key]
+        with self._lock:
+            if key in self._fits:
+                return self._fits[key]
+        try:
+            again = own.without(rows)
+        except ModelError:
+            again = None
+        with self._lock:  # two threads may have fitted it, from the same start: the first one stays
+            return self._fits.setdefault(key, again)
 
     def _error(self, again: OwnFit, rows: NDArray[np.intp]) -> tuple[Array, float]:
         later = self.model.without(self.model.train.ids[rows]) if len(rows) else self.model
