@@ -156,7 +156,7 @@ write_folder(target, lambda folder: write_text(folder / "a.txt", "theirs"), know
 
 
 def test_a_writer_whose_number_nobody_has_here_is_left_alone(target: Path) -> None:
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in sys.path)}
     other = subprocess.Popen([sys.executable, "-c", OTHER_NUMBERS, str(target)], env=here)
     try:
         for _ in range(3000):
