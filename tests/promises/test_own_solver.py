@@ -81,6 +81,7 @@ def test_around_every_promise_about_exact_retraining(taken: Any, inner: Any, als
     reading = promise.read(X)
     np.testing.assert_allclose(reading.values, promise.inner.read(X).values - promise.allowance(X), atol=1e-12)
     own = np.min([X @ fit.slopes + fit.constant for fit in promise._fits.values()], axis=0)
+    own = np.inf if inner is FirstOrder else own  # an estimate is not held against picked deletions
     np.testing.assert_allclose(promise.margins_at(X), np.minimum(reading.foreseen, own), atol=1e-9)
     slopes, constants = reading.cuts(X)  # every gradient is a cut of everybody else's value
     assert (reading.values[None, :] <= slopes @ X.T + constants[:, None] + 1e-9).all()

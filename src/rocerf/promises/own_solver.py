@@ -187,11 +187,14 @@ class OwnSolver:
         return self._lowered(inner, allowed)
 
     def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
-        """The inner promise less the allowance, none above what any fit of the user's own made so far says; (P,)."""
+        """The inner promise less the allowance, none above what any fit of the user's own made so far says; (P,).
+
+        Of an estimate, which picked deletions are known to break, the fits after those say nothing.
+        """
         inner = self.inner
         found = inner.margins_at(X, delta, rows) if isinstance(inner, Rereadable) else inner.read(X).foreseen
-        with self._lock:  # another thread may be fitting
-            fits = [fit for fit in self._fits.values() if fit is not None]
+        with self._lock:
+            fits = [] if isinstance(inner, FirstOrder) else [fit for fit in self._fits.values() if fit is not None]
         own = [X @ fit.slopes + fit.constant for fit in fits]
         return np.asarray(np.min([found - self.allowance(X), *own], axis=0))
 
