@@ -476,6 +476,7 @@ def test_what_cannot_be_made_anew_is_refused_with_the_way_out() -> None:
 
     class Strange:
         wording = rocerf.promises.Retrained.wording
+        k = 2
 
     explainer = own_fit(A)
     explainer.promise = Strange()  # type: ignore[assignment]

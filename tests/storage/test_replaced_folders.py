@@ -14,7 +14,7 @@ import pytest
 
 from rocerf.errors import NotRemovedError, OptionError
 from rocerf.storage import disk
-from rocerf.storage.drafts import OLD, PART, draft_beside, drafts_of
+from rocerf.storage.drafts import OLD, PART, draft_beside, drafts_of, remove_abandoned_files
 from rocerf.storage.locks import clearing_up, writing_in
 from rocerf.storage.whole_file import write_text
 from rocerf.storage.whole_folder import read_folder, write_folder
@@ -198,6 +198,17 @@ def test_locks_say_who_is_writing(tmp_path: Path) -> None:
         assert (alone, another) == (True, False)
     with clearing_up(tmp_path / "none") as alone:
         assert alone is None
+
+
+def test_drafts_of_files_stay_while_anybody_writes_there(tmp_path: Path) -> None:
+    own = draft_beside(tmp_path / "f.txt")
+    dead = own.with_name(own.name.replace(f"-{os.getpid()}-", "-4194305-"))
+    dead.write_text("of nobody here")
+    with writing_in(tmp_path):
+        remove_abandoned_files(tmp_path)
+        assert dead.exists()
+    remove_abandoned_files(tmp_path)
+    assert not dead.exists()
 
 
 def test_a_draft_that_is_gone_is_not_taken_for_the_target(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
