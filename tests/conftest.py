@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from shared_data import REASON, SHARED
+
+# Processes that tests start find the package where this one does, in whatever folder they run, installed or not.
+_places = [str(Path(place).resolve()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+if (_found := find_spec("rocerf")) is not None and _found.origin is not None:
+    _places.insert(0, str(Path(_found.origin).resolve().parents[1]))
+os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_places))
 
 _skipped_for_want_of_data: list[str] = []
 _figures: list[str] = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,3 +169,53 @@ def test_what_cannot_be_forgotten_is_one_sentence_and_changes_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
     assert files_of("explainer") == before
+
+
+def test_what_stays_of_the_old_folder_is_told_and_all_else_is_done(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(planted=True, texts=True)
+    dump(pipeline(rows), "pipeline.skops")
+    explained(run, rows, "explainer", "--pipeline", "pipeline.skops")
+
+    def refused(path: Path, **_: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    given = ("--explainer", "explainer", "--deleted", "request.txt", "--pipeline", "pipeline.skops")
+    with monkeypatch.context() as protected:
+        protected.setattr("rocerf.storage.disk.remove", refused, raising=False)
+        protected.setattr(Path, "unlink", refused)
+        code, out, err = run("forget", *given, "--save-pipeline", "new.skops")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "Written: explainer" in out
+    assert "Written: new.skops" in out
+    (left,) = [path for path in Path().iterdir() if path.name.endswith(".rocerf-part")]
+    assert "the new one is in place" in err
+    assert str(left) in err
+    assert LOOKED_FOR.in_files(left)
+    assert LOOKED_FOR.in_files(Path("explainer")) == []
+
+
+def test_the_user_s_own_fit_that_is_not_in_the_folder_is_told(run: Any) -> None:
+    rows = table(planted=True)
+    numbers = rows.drop(columns="granted").to_numpy()
+    dump(LogisticRegression(tol=1e-6, max_iter=9000).fit(numbers, rows["granted"]), "model.skops")
+    explained(run, rows, "explainer", "--model", "model.skops")
+    code, out, err = run("forget", "--explainer", "explainer", "--deleted", "request.txt")
+    assert (code, err) == (0, "")
+    assert "from now on retraining means rocerf's exact retraining" in out
+    assert "other answers written before as JSON, which hold traces of the rows" in out
+
+
+@pytest.mark.parametrize("name", ["answers.json", "attacks.json", "attacks.csv"])
+def test_files_with_training_rows_are_their_owners_only(name: str, run: Any) -> None:
+    table(planted=False).to_csv("train.csv", index_label="row_id")
+    table(planted=False).drop(columns="granted").iloc[::6].to_csv("people.csv", index=False)
+    given = ["--train", "train.csv", "--label", "granted", "--favourable", "yes", "--train-id-column", "row_id"]
+    asked = ["explain", "--people"] if name.startswith("answers") else ["attack", "--points"]
+    before = os.umask(0o022)
+    try:
+        for extra, mode in (((), 0o644), (("--training-rows",), 0o600)):
+            code, _, err = run(*asked, "people.csv", *given, "--k", 1, "--effort", "quick", "--out", name, *extra)
+            assert (code, err) == (0, "")
+            assert stat.S_IMODE(Path(name).stat().st_mode) == mode
+    finally:
+        os.umask(before)

@@ -105,7 +105,7 @@ def test_figures_are_printed_though_they_cannot_be_written(
 ) -> None:
     assert run(*EXPLAIN, "--out", "a.json").code == 0
 
-    def full(records: Any, path: Path) -> None:
+    def full(records: Any, path: Path, **_: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(rocerf.files, "write_records", full)

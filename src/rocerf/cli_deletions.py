@@ -31,7 +31,7 @@ from rocerf.cli_options import (
     TrainIds,
 )
 from rocerf.cli_outputs import Target, Written, check_targets, write_each
-from rocerf.errors import OptionError
+from rocerf.errors import NotRemovedError, OptionError
 from rocerf.terminal import print_document, print_json, say
 from rocerf.terminal import progress as progress_bar
 
@@ -74,7 +74,7 @@ def attack(
     with progress_bar(quiet=as_json) as step:
         attacks = adversary.attack_all(matrix, progress=lambda done, total: step("points", done, total))
     records = attack_records(attacks, fitted.score(matrix), names, training_rows=training_rows)
-    written = write_each([] if out is None else [(out, partial(write_records, records, out))])
+    written = write_each([] if out is None else [(out, partial(write_records, records, out, private=training_rows))])
     survive = int((attacks.scores >= 0).sum())
     searches = ", ".join(attacks.searches)
     if as_json:
@@ -142,7 +142,11 @@ def forget(
     save_pipeline: Annotated[Path | None, typer.Option(help="Write the pipeline fitted anew here, .skops.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Carry out a deletion request: model and explainer made anew, in which nothing of these rows is left."""
+    """Carry out a deletion request: model and explainer made anew, in which nothing of these rows is left.
+
+    A LogisticRegression that was given as --model is not in the folder: rocerf fits the new model, to the exact
+    optimum, and promises are then about rocerf's exact retraining.
+    """
     from rocerf.files import read_ids
 
     if (pipeline is None) != (save_pipeline is None):
@@ -154,13 +158,15 @@ def forget(
     ids = read_ids(deleted, old.model.train)
     new = old.forget(ids)
     target = out or explainer
-    new.save(target)
+    left = _saved(new, target)
     if save_pipeline is not None:
         _write_pipeline(new.model, save_pipeline)
+    written = Written((target,) if save_pipeline is None else (target, save_pipeline), (), left)
     rows, told = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
     gone = len(old.model.train) - rows
     if as_json:
         print_json({"forgotten": gone, "training_rows": rows, "not_reached": told})
+        written.complain()
         return
     say(
         f"Forgotten: {gone} {'row' if gone == 1 else 'rows'}; {rows} are left. Made anew from these: the model with "
@@ -170,8 +176,16 @@ def forget(
     say("Not reached from here, and yours to see to:")
     for sentence in told:
         say(f"  {sentence}")
-    for path in [target, *([] if save_pipeline is None else [save_pipeline])]:
-        say(f"Written: {path}")
+    _tell(written)
+
+
+def _saved(new: Rocerf, target: Path) -> tuple[str, ...]:
+    """Save the explainer; what is left of the old one, in sentences, to be said when all is done."""
+    try:
+        new.save(target)
+    except NotRemovedError as error:
+        return (str(error),)
+    return ()
 
 
 def _write_pipeline(model: Any, path: Path) -> None:
@@ -190,13 +204,17 @@ def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
     if getattr(old.model, "deployed_theta", None) is not None and getattr(new.model, "deployed_theta", None) is None:
         told.append(
             "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
-            "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left"
+            "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left, and "
+            "from now on retraining means rocerf's exact retraining (model.without), of which another fit may stop "
+            "short: deploy the new one, or fit yours on the rows left and make an explainer of that"
         )
     return [
         *told,
         "copies and backups of the folder, the training table, the file of ids, and model files of your own",
         "answers written with --training-rows, which name rows, and schema files written from the rows",
-        "letters already sent: rocerf recheck says which still hold",
+        "other answers written before as JSON, which hold traces of the rows: a checksum of all of them, by which "
+        "guesses at one row can be tried, numbers put for missing ones, and guessed bounds and categories",
+        "letters already sent, and their files, which were found with these rows: rocerf recheck says which still hold",
         "the schema's declared parts: a category or bound that you wrote down stays",
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocerf.errors import FileFormatError, OptionError, RocerfError
+from rocerf.errors import FileFormatError, NotRemovedError, OptionError, RocerfError
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,23 @@ def _check_writable(target: Target) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, and what was not and why."""
+    """What was written, what was not and why, and what is left of old files that were replaced."""
 
     paths: tuple[Path, ...]
     failures: tuple[tuple[Path, str], ...]
+    left: tuple[str, ...] = ()
 
     def complain(self) -> None:
         """Raise if anything is missing; called when everything else has been said."""
         if not self.failures:
+            if self.left:
+                raise NotRemovedError(" ".join(self.left))
             return
         reasons = "; ".join(f"not written: {path} ({reason})" for path, reason in self.failures)
         done = f"written: {', '.join(map(str, self.paths))}" if self.paths else "nothing was written"
         raise FileFormatError(
             f"Expected to write all that was asked for, got an error; {done}; {reasons}; check the path and "
-            "the room on the disk, and run it again."
+            f"the room on the disk, and run it again.{''.join(f' {told}' for told in self.left)}"
         )
 
 
@@ -96,13 +99,17 @@ def write_each(steps: Iterable[tuple[Path, Callable[[], object]]]) -> Written:
     """Take every step, each writing one path, whatever happens to the others."""
     paths: list[Path] = []
     failures: list[tuple[Path, str]] = []
+    left: list[str] = []
     for path, write in steps:
         try:
             write()
+        except NotRemovedError as error:  # it is written, all the same
+            paths.append(path)
+            left.append(str(error))
         except OSError as error:
             failures.append((path, error.strerror or str(error)))
         except RocerfError as error:
             failures.append((path, str(error).rstrip(".")))
         else:
             paths.append(path)
-    return Written(tuple(paths), tuple(failures))
+    return Written(tuple(paths), tuple(failures), tuple(left))

@@ -48,13 +48,13 @@ def original(cell: Any) -> Any:
     return cell[1:] if isinstance(cell, str) and cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def write_csv(frame: pd.DataFrame, path: Path) -> None:
+def write_csv(frame: pd.DataFrame, path: Path, *, private: bool = False) -> None:
     """The columns of a table, not its index, with texts that no spreadsheet obeys."""
     cells = _each_text(frame, neutral)
     texts = [*cells.columns, *(cell for name in cells for cell in cells[name].array if isinstance(cell, str))]
     # The writer knows no end of a line but its own: a bare carriage return would go on as a row of its own.
     quoting = csv.QUOTE_NONNUMERIC if any("\r" in str(text) for text in texts) else csv.QUOTE_MINIMAL
-    write_text(path, cells.to_csv(index=False, quoting=quoting))
+    write_text(path, cells.to_csv(index=False, quoting=quoting), private=private)
 
 
 def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:

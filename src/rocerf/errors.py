@@ -22,6 +22,7 @@ The tree::
     │   └── DidNotTrainError       a network that diverged, or decides the same for everybody
     ├── OptionError              an option of ours with an impossible value (k, delta, cost, ...)
     ├── FileFormatError          a file that is not what it should be
+    ├── NotRemovedError          old files that stay though they were replaced
     └── MissingExtraError        an optional dependency is not installed
 """
 
@@ -90,6 +91,10 @@ class OptionError(RocerfError, ValueError):
 
 class FileFormatError(RocerfError, ValueError):
     """A file whose content is not what was expected."""
+
+
+class NotRemovedError(RocerfError, OSError):
+    """What was written is in place, but what it replaced could not be removed, and may hold training rows."""
 
 
 class MissingExtraError(RocerfError, ImportError):

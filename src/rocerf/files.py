@@ -119,7 +119,7 @@ def check_output(path: Path) -> None:
 
 
 def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = False) -> None:
-    """Answers to ``.csv`` (never with ids of training rows) or ``.json``."""
+    """Answers to ``.csv`` (never with ids of training rows) or ``.json``, its owner's only if they are in it."""
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name.lower().endswith(".csv"):
@@ -127,7 +127,7 @@ def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = F
         frame.insert(0, "recourse_person" if "person" in frame else "person", frame.index)
         write_csv(frame, path)
     else:
-        recourses.to_json(path, training_rows=training_rows)
+        write_text(path, recourses.to_json(training_rows=training_rows), private=training_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,16 +200,16 @@ def attack_records(
     return records
 
 
-def write_records(records: list[dict[str, Any]], path: Path) -> None:
-    """Records to ``.csv`` or ``.json``."""
+def write_records(records: list[dict[str, Any]], path: Path, *, private: bool = False) -> None:
+    """Records to ``.csv`` or ``.json``; ``private`` ones only their owner can read."""
     import pandas as pd
 
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name.lower().endswith(".csv"):
-        write_csv(pd.DataFrame(records), path)
+        write_csv(pd.DataFrame(records), path, private=private)
     else:
-        write_text(path, json.dumps(records, indent=1, default=str))
+        write_text(path, json.dumps(records, indent=1, default=str), private=private)
 
 
 def read_mapping(path: Path, what: str) -> dict[Any, Any]:

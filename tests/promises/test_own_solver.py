@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,22 @@ def test_audits_fit_the_users_own_object(taken: Any) -> None:
     assert average_validity(model, given.points, 0.01, 5, refit="own").mean > 0.9
     with pytest.raises(OptionError, match="refit='own'"):
         average_validity(LogisticModel.fit(model.train), given.matrix, 0.01, 5, refit="own")
+
+
+def test_points_are_read_while_another_thread_fits(taken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fit that ends while the fits made so far are gone through must not disturb it."""
+    promise = Rocerf(taken[1], K).promise
+    train = taken[1].train
+    assert len(promise.errors) == 17
+    own = taken[1].own_refit
+
+    class Watched(dict[Any, Any]):
+        def values(self) -> Any:
+            for fit in super().values():
+                other = threading.Thread(target=promise._fit_without, args=(own, np.array([len(self)])))
+                other.start()
+                other.join(0.5)
+                yield fit
+
+    monkeypatch.setattr(promise, "_fits", Watched(list(promise._fits.items())[:2]))
+    assert np.isfinite(promise.margins_at(train.X[:3])).all()

@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from problems import random_training_set, refused_people
 from rocerf import EstimatorModel, LogisticModel, NeuralModel, Recourses, Rocerf
 from rocerf.errors import DataError, FileFormatError, OptionError
+from rocerf.models.identity import first_difference, same_array
 from rocerf.promises import Simulated
 from rocerf.promises.certified import Certified
 from rocerf.storage.seals import sealed, sha256_of
@@ -257,6 +258,7 @@ def test_training_rows_are_readable_by_their_owner_only(
     try:
         explainer.save(tmp_path / "new")
         (tmp_path / "old").mkdir(mode=0o777)
+        (tmp_path / "old" / "explainer.json").write_text('{"format": "rocerf-explainer/1"}')
         (tmp_path / "old" / "model.npz").write_text("of a former format")
         explainer.save(tmp_path / "old")
         model.save(tmp_path / "model.npz")
@@ -275,6 +277,37 @@ def test_a_folder_with_other_things_in_it_is_not_replaced(explainer: Rocerf, tmp
     with pytest.raises(OptionError, match=r"'thesis\.tex' in it.*name a new folder"):
         explainer.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("before", ["none", "explainer"])
+def test_a_model_of_ones_own_is_not_replaced(before: str, explainer: Rocerf, tmp_path: Path) -> None:
+    """It has the name that an explainer's has, and is none of its files."""
+    if before == "explainer":
+        explainer.save(tmp_path / "models")
+    (tmp_path / "models").mkdir(exist_ok=True)
+    LogisticModel.fit(TRAIN, C=7.0).save(tmp_path / "models" / "model.npz")
+    mine = (tmp_path / "models" / "model.npz").read_bytes()
+    with pytest.raises(OptionError, match=r"'model\.npz' in it, which was not written there.*name a new folder"):
+        explainer.save(tmp_path / "models")
+    assert (tmp_path / "models" / "model.npz").read_bytes() == mine
+
+
+def test_thresholds_are_compared_as_what_is_taken_off_the_log_odds(tmp_path: Path) -> None:
+    one, other = (LogisticModel.fit(TRAIN, threshold=1.0 - gap) for gap in (1e-10, 2e-10))
+    Rocerf(one, 1, promise="first_order").save(tmp_path / "e")
+    with pytest.raises(FileFormatError, match="different threshold"):
+        Rocerf.load(tmp_path / "e", model=other)
+    assert Rocerf.load(tmp_path / "e", model=LogisticModel.fit(TRAIN, threshold=1.0 - 1e-10)).k == 1
+
+
+def test_numbers_are_compared_column_by_column() -> None:
+    one = np.array([[1e9, 1e-3], [2e9, 2e-3]])
+    assert same_array(one, one * (1.0 + 1e-12))
+    assert not same_array(one, one * [[1.0, 2.0]]), "nothing beside 2e9, and twice itself"
+    assert not same_array(one[0], one[0] * [1.0, 2.0])
+    assert same_array(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+    assert first_difference({"scores": one[:, 1]}, {"scores": one[:, 1] + [1e-10, 0.0]}) is None
+    assert first_difference({"scores": one[:, 1]}, {"scores": one[:, 1] + [1e-8, 0.0]}) == "different scores"
 
 
 # --- what letters and rechecks say ------------------------------------------------------------------------

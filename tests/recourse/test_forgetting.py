@@ -477,11 +477,79 @@ def test_what_cannot_be_made_anew_is_refused_with_the_way_out() -> None:
 
     class Strange:
         wording = rocerf.promises.Retrained.wording
+        k = 2
 
     explainer = own_fit(A)
     explainer._promise = Strange()  # type: ignore[assignment]
     with pytest.raises(OptionError, match=r"model.forget\(ids\)"):
         explainer.forget([A])
+
+
+class Keeping(StandardScaler):  # type: ignore[misc]
+    """Clones keep what it learned, whatever its class is called."""
+
+    def __sklearn_clone__(self) -> Any:
+        return self
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        return self if hasattr(self, "mean_") else super().fit(X, y, sample_weight)
+
+
+def test_parts_that_clones_keep_fitted_are_refused_whatever_their_class() -> None:
+    from sklearn.frozen import FrozenEstimator
+
+    class Cold(FrozenEstimator):  # type: ignore[misc]
+        pass
+
+    train = numbers(A)
+    rows, labels = train.frame(), train.y.astype(int)
+    for part in (Keeping(), Cold(StandardScaler().fit(rows))):
+        deep = make_column_transformer((make_pipeline(part), NUMBERS))
+        fitted = make_pipeline(deep, LogisticRegression(max_iter=5000)).fit(rows, labels)
+        with pytest.raises(UnsupportedModelError, match=rf"is a {type(part).__name__}, which keeps what it learned"):
+            rocerf.from_pipeline(fitted, rows, labels, ids=train.ids).forget([A])
+        tree = make_pipeline(deep, DecisionTreeClassifier(max_depth=3)).fit(rows, labels)
+        with pytest.raises(UnsupportedModelError, match="which keeps what it learned"):
+            EstimatorModel.from_sklearn(tree, train).forget([A])
+
+
+@pytest.mark.parametrize("kind", ["logistic", "network"])
+def test_scaling_is_made_anew_where_it_was_asked_for_whatever_the_columns_look_like(kind: str, tmp_path: Path) -> None:
+    """Columns of mean 0 and spread 1 look as if they had not been scaled."""
+    X = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]] * 6, dtype=float)
+    train = TrainingSet(X, (X.sum(axis=1) + np.random.default_rng(0).normal(size=24) > 0).astype(int))
+
+    def made(train: TrainingSet, scale: bool) -> Any:
+        if kind == "logistic":
+            return LogisticModel.fit(train, scale=scale)
+        return NeuralModel.fit(train, scale=scale, width=8, epochs=300, learning_rate=0.3)
+
+    for scale in (True, False):
+        model = made(train, scale)
+        assert not model.design.centre.any()
+        model.save(tmp_path / "model.npz")
+        never = made(train.forget([5]), scale)
+        for later in (model.forget([5]), type(model).load(tmp_path / "model.npz").forget([5])):
+            np.testing.assert_array_equal(later.design.centre, never.design.centre)
+            np.testing.assert_array_equal(later.score(X), never.score(X))
+        assert never.design.centre.any() == scale
+
+
+def test_a_model_that_we_retrain_from_now_on_says_so(tmp_path: Path) -> None:
+    """Fitted by scikit-learn, read from a file without its estimator, and forgetting: our exact optimum."""
+    train = numbers(A)
+    train = TrainingSet(train.X / train.spread, train.y, train.ids)
+    fitted = LogisticRegression(max_iter=5000).fit(train.X, train.y)
+    explainer = Rocerf(LogisticModel.from_sklearn(fitted, train), 1, promise="first_order")
+    explainer.save(tmp_path / "e")
+    later = Rocerf.load(tmp_path / "e").forget([A])
+    assert later.model.retraining == "exact"
+    assert any("retraining means rocerf's exact retraining" in told for told in later.model.assumptions())
+    later.save(tmp_path / "e")
+    again = Rocerf.load(tmp_path / "e")
+    assert any("retraining means rocerf's exact retraining" in told for told in again.settings().assumptions)
+    assert explainer.forget([A]).model.retraining == "own"  # with the estimator at hand it is fitted again
+    assert LogisticModel.fit(train).forget([A]).retraining is None
 
 
 def test_a_pipeline_that_cannot_be_cloned_is_taken_over_and_refused_only_when_it_must_be_fitted_again() -> None:

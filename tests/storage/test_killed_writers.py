@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-import rocerf
-
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 
 WRITERS = Path(__file__).resolve().parents[1] / "writers.py"
@@ -22,7 +20,7 @@ def told(folder: Path, seconds: float, **times: int) -> dict[str, Any]:
     """What the writing process says of each kind; ``_`` for the sign that keyword arguments cannot have."""
     kinds = [f"{kind.replace('_', '/')}={count}" for kind, count in times.items()]
     arguments = [sys.executable, str(WRITERS), str(folder), str(seconds), *kinds]
-    here = {**os.environ, "PYTHONPATH": str(Path(rocerf.__file__).parents[1])}
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in sys.path)}
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=300, env=here)
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(done.stdout)

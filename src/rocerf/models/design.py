@@ -51,7 +51,8 @@ class AnyDesign(Protocol):
 class Design:
     """``x~ = [(x - centre) / scale, 1]``, the 1 only with an intercept.
 
-    Scaling belongs to the model and is frozen: it is not estimated again when rows are deleted.
+    Scaling belongs to the model and is frozen: it is not estimated again when rows are deleted. ``standardises`` says
+    that it was made from rows, and is to be made again from others when some are forgotten.
 
     >>> design = Design(centre=np.array([10.0]), scale=np.array([2.0]), intercept=True)
     >>> design(np.array([[14.0]])).tolist()
@@ -64,6 +65,7 @@ class Design:
     centre: Array
     scale: Array
     intercept: bool
+    standardises: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centre", frozen_copy(self.centre))
@@ -75,15 +77,15 @@ class Design:
         return cls(np.zeros(d), np.ones(d), intercept)
 
     def made_anew(self, train: TrainingSet) -> Design:
-        """The scaling that these rows call for, with nothing of the present one; none where there is none."""
-        if not self.centre.any() and (self.scale == 1.0).all():
-            return Design.identity(len(self.scale), intercept=self.intercept)
-        return Design.standardising(train, intercept=self.intercept)
+        """The scaling that these rows call for, with nothing of the present one; none where none was asked for."""
+        if self.standardises:
+            return Design.standardising(train, intercept=self.intercept)
+        return Design.identity(len(self.scale), intercept=self.intercept)
 
     @classmethod
     def standardising(cls, train: TrainingSet, *, intercept: bool) -> Design:
         """Columns of these rows in units of their own spread, about their own mean."""
-        return cls(np.array(train.centre), np.array(train.spread), intercept)
+        return cls(np.array(train.centre), np.array(train.spread), intercept, standardises=True)
 
     @property
     def width(self) -> int:

@@ -7,8 +7,8 @@ itself, unfitted, and the declared parts of the schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -65,16 +65,16 @@ def _logistic(model: LogisticModel, ids: Iterable[Any], declared: Collection[str
         return LogisticModel.from_sklearn(again, left, threshold=fit.threshold, retraining=rule)
     design = fit.objective.design
     assert isinstance(design, Design)
-    return LogisticModel(
-        LogisticFit.minimised(
-            left,
-            design.made_anew(left),
-            fit.objective.penalty,
-            fit.class_weight,
-            fit.threshold,
-            intercept_penalty=fit.objective.intercept_penalty,
-        )
+    made = LogisticFit.minimised(
+        left,
+        design.made_anew(left),
+        fit.objective.penalty,
+        fit.class_weight,
+        fit.threshold,
+        intercept_penalty=fit.objective.intercept_penalty,
     )
+    # Fitted elsewhere, and its estimator is not at hand: from now on we fit it, and that must be said.
+    return LogisticModel(replace(made, retraining=None if fit.retraining is None else "exact"))
 
 
 def _logistic_pipeline(
@@ -228,11 +228,36 @@ def _labels(train: TrainingSet, classes: NDArray[Any]) -> NDArray[Any]:
 
 def _refuse_frozen_parts(estimator: Any) -> None:
     """A part that clones do not fit again still knows the rows it was fitted on."""
-    parts = {type(estimator).__name__: estimator, **estimator.get_params()}
-    frozen = [name for name, part in parts.items() if type(part).__name__ == "FrozenEstimator"]
-    if frozen:
-        raise UnsupportedModelError(
-            f"Expected an estimator that is fitted again as a whole, got one whose part {frozen[0]!r} is a "
-            "FrozenEstimator, which keeps what it learned from all rows; fit that part on the rows left, and take the "
-            "whole over again."
-        )
+    for name, part in _parts_within(type(estimator).__name__, estimator):
+        if _is_frozen(part):
+            raise UnsupportedModelError(
+                f"Expected an estimator that is fitted again as a whole, got one whose part {name!r} is a "
+                f"{type(part).__name__}, which keeps what it learned from all rows; fit that part on the rows left, "
+                "and take the whole over again."
+            )
+
+
+def _parts_within(name: str, given: Any) -> Iterator[tuple[str, Any]]:
+    """Everything with parameters in an estimator, itself included, however deep, with its name."""
+    if hasattr(given, "get_params") and not isinstance(given, type):
+        yield name, given
+        given = given.get_params(deep=False)
+    if isinstance(given, Mapping):
+        for key, value in given.items():
+            yield from _parts_within(str(key), value)
+    elif isinstance(given, list | tuple):  # scikit-learn keeps steps as (name, estimator, ...)
+        own = given[0] if isinstance(given, tuple) and given and isinstance(given[0], str) else name
+        for value in given:
+            yield from _parts_within(own, value)
+
+
+def _is_frozen(part: Any) -> bool:
+    """Whether scikit-learn's ``clone`` hands back what was fitted."""
+    from sklearn.base import clone
+
+    if any(kind.__name__ == "FrozenEstimator" for kind in type(part).__mro__):  # scikit-learn has it since 1.6
+        return True
+    try:
+        return clone(part) is part
+    except Exception:  # the user's own code; that it cannot be cloned is said where it must be
+        return False

@@ -401,8 +401,9 @@ class LogisticModel:
         over from scikit-learn is fitted again by its own estimator, from scratch, and taken over again; a pipeline
         with all its preprocessing, whatever its rule for deletions is, and what was guessed of its schema is guessed
         again (what was declared stays, see :class:`rocerf.FeatureSchema`). Files keep no estimators: read from one, a
-        bare LogisticRegression becomes our exact optimum on the rows left, without deployed coefficients; of a
-        pipeline, give it to :meth:`load`. This object and what was saved of it keep the rows: drop them.
+        bare LogisticRegression becomes our exact optimum on the rows left, without deployed coefficients, and
+        retraining means :meth:`without` from then on (:attr:`retraining` is "exact"); of a pipeline, give it to
+        :meth:`load`. This object and what was saved of it keep the rows: drop them.
         """
         from rocerf.models.forgetting import forgotten
 

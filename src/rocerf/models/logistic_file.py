@@ -47,6 +47,7 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         "threshold": fit.threshold,
         "penalty": asdict(fit.objective.penalty),
         "intercept": design.intercept,
+        "standardises": isinstance(design, Design) and design.standardises,
         "intercept_penalty": fit.objective.intercept_penalty,
         "polish": None if fit.polish is None else asdict(fit.polish),
         "arithmetic": {"bits": fit.arithmetic.bits, "score_error": fit.arithmetic.score_error},
@@ -94,7 +95,7 @@ def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
     design: AnyDesign = (
         AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
         if "matrix" in arrays
-        else Design(arrays["centre"], arrays["scale"], about["intercept"])
+        else Design(arrays["centre"], arrays["scale"], about["intercept"], about["standardises"])
     )
     theta = arrays["theta"]
     fit = LogisticFit.minimised(

@@ -46,6 +46,7 @@ def write(
     about |= {
         "threshold": model.threshold,
         "damping": damping,
+        "standardises": model.design.standardises,
         "seed": model.seed,
         "device": model.device,
         "architecture": None if own is None else asdict(own.architecture),
@@ -64,7 +65,7 @@ def read(path: str | PathLike[str]) -> SavedNetwork:
         return SavedNetwork(
             train=unpack(about, arrays),
             state=[arrays[f"state_{place}"] for place in range(sum(name.startswith("state_") for name in arrays))],
-            design=Design(arrays["centre"], arrays["scale"], False),
+            design=Design(arrays["centre"], arrays["scale"], False, about["standardises"]),
             own=None if shape is None else OwnTraining(Architecture(**shape), Training(**training)),
             seed=about["seed"],
             threshold=about["threshold"],

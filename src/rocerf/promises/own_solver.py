@@ -253,12 +253,15 @@ class OwnSolver:
     def _fit_without(self, own: OwnRefit, rows: NDArray[np.intp]) -> OwnFit | None:
         """The user's own fit without these rows, once for each deletion; None if there is none."""
         key = np.sort(rows).tobytes()
-        if key not in self._fits:
-            try:
-                self._fits[key] = own.without(rows)
-            except ModelError:
-                self._fits[key] = None
-        return self._fits[key]
+        with self._lock:
+            if key in self._fits:
+                return self._fits[key]
+        try:
+            again = own.without(rows)
+        except ModelError:
+            again = None
+        with self._lock:  # two threads may have fitted it, from the same start: the first one stays
+            return self._fits.setdefault(key, again)
 
     def _error(self, again: OwnFit, rows: NDArray[np.intp]) -> tuple[Array, float]:
         later = self.model.without(self.model.train.ids[rows]) if len(rows) else self.model

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -41,7 +41,7 @@ from rocerf.storage.whole_file import write_bytes, write_text
 from rocerf.storage.whole_folder import check_replaceable, read_folder, write_folder
 from rocerf.version import __version__
 
-FILE_FORMAT = "rocerf-explainer/2"
+FILE_FORMAT, FORMER_FORMAT = "rocerf-explainer/2", "rocerf-explainer/1"
 
 PROMISE_FORMAT = "rocerf-promise/1"
 
@@ -87,12 +87,30 @@ def write_explainer(
         plain["files"] = {name: sha256_of((folder / name).read_bytes()) for name in (MODEL, PROMISE)}
         write_text(folder / MANIFEST, json.dumps(sealed(plain), indent=1), private=True)
 
-    write_folder(path, fill, known=FILES)
+    write_folder(path, fill, known=FILES, ours=_ours)
 
 
 def check_folder(path: str | PathLike[str]) -> None:
     """Refuse a folder into which no explainer would be written, before the work that is to be saved there."""
-    check_replaceable(path, FILES)
+    check_replaceable(path, FILES, _ours)
+
+
+def _ours(contents: Mapping[str, bytes]) -> Collection[str]:
+    """Of the files of a folder, those that its list, if it is one of ours, knows as they are.
+
+    The first format listed no files: there, names must do.
+    """
+    try:
+        about = json.loads(contents[MANIFEST].decode("utf-8"))
+        if about["format"] == FORMER_FORMAT:
+            return FILES
+        if about["format"] != FILE_FORMAT:
+            return ()
+        check_seal(about)
+        listed = [name for name in about["files"] if name in contents]
+        return [MANIFEST, *(name for name in listed if sha256_of(contents[name]) == about["files"][name])]
+    except Exception:  # whatever it is, it is no list of ours
+        return ()
 
 
 def read_explainer(

@@ -62,6 +62,16 @@ def put_in_place(draft: Path, target: Path) -> None:
     os.replace(draft, target)
 
 
+def remove(path: Path) -> None:
+    """A file, by its name."""
+    path.unlink()
+
+
+def remove_empty(folder: Path) -> None:
+    """A folder that holds nothing."""
+    folder.rmdir()
+
+
 def rename_folder(old: Path, new: Path) -> None:
     """In one step; refused where the new name is a folder that holds something."""
     os.rename(old, new)

@@ -15,6 +15,8 @@ import time
 from functools import cache
 from pathlib import Path
 
+from rocerf.storage.locks import clearing_up
+
 #: A draft; and a folder moved aside for a moment, where two folders cannot swap names.
 PART, ASIDE = ".rocerf-part", ".rocerf-aside"
 
@@ -78,11 +80,21 @@ def abandoned(draft: Path) -> bool:
     return draft.name not in _own if pid == os.getpid() else not _alive(pid)
 
 
+def removable(draft: Path, alone: bool | None) -> bool:
+    """Whether an abandoned draft may go: only if nobody writes there, since a number may be another container's.
+
+    ``alone`` is what :func:`rocerf.storage.locks.clearing_up` says; where the system cannot tell, age does.
+    """
+    long_ago = time.time() - _changed(draft) > OLD
+    return abandoned(draft) and alone is not False and (alone is True or long_ago)
+
+
 def remove_abandoned_files(folder: Path) -> None:
     """Remove the files that killed writers left in a folder."""
-    for path in _listed(folder, PART):
-        if abandoned(path) and path.is_file():
-            path.unlink(missing_ok=True)
+    with clearing_up(folder) as alone:
+        for path in _listed(folder, PART):
+            if removable(path, alone) and path.is_file():
+                path.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:

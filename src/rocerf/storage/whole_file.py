@@ -11,13 +11,14 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from os import PathLike
 from pathlib import Path
 
 from rocerf.storage import disk
 from rocerf.storage.drafts import done, draft_beside, remove_abandoned_files
+from rocerf.storage.locks import writing_in
 
 #: Files of one batch that are flushed one by one; beyond, the disk is flushed once for all.
 FLUSHED_SINGLY = 64
@@ -43,6 +44,17 @@ def write_files(contents: Iterable[tuple[str | PathLike[str], str | bytes]], *, 
 
     Links are followed. What is no plain file (a pipe, ``/dev/stdout``) is written to as it is.
     """
+    with ExitStack() as held:
+        folders = _written(contents, private, held)
+    for folder in folders:
+        disk.flush_folder(folder)
+        _look_through(folder)
+
+
+def _written(
+    contents: Iterable[tuple[str | PathLike[str], str | bytes]], private: bool, held: ExitStack
+) -> Collection[Path]:
+    """Write the files, holding the folders they are in; these folders."""
     waiting: deque[tuple[Path, Path]] = deque()
     folders: set[Path] = set()
     try:
@@ -53,6 +65,9 @@ def write_files(contents: Iterable[tuple[str | PathLike[str], str | bytes]], *, 
                     Path(path).write_bytes(content)
                     continue
                 target = Path(os.path.realpath(path))
+                if target.parent not in folders:
+                    folders.add(target.parent)
+                    held.enter_context(writing_in(target.parent))
                 draft = draft_beside(target)
                 waiting.append((draft, target))
                 _fill(draft, target, content, private=private, flush=len(waiting) <= FLUSHED_SINGLY)
@@ -63,15 +78,12 @@ def write_files(contents: Iterable[tuple[str | PathLike[str], str | bytes]], *, 
             with _named(target):
                 disk.put_in_place(draft, target)
             done(draft)
-            folders.add(target.parent)
             waiting.popleft()
     finally:
         for draft, _ in waiting:
             draft.unlink(missing_ok=True)
             done(draft)
-    for folder in folders:
-        disk.flush_folder(folder)
-        _look_through(folder)
+    return folders
 
 
 def _fill(draft: Path, target: Path, content: bytes, *, private: bool, flush: bool) -> None:
