@@ -459,7 +459,8 @@ class Rocerf:
         again as they are asked for. k stays the same number. Letters already sent: :meth:`recheck` them first.
 
         This explainer still holds the rows, and so do folders it was saved in, copies and backups of them, and answers
-        written with ``training_rows=True``; drop those. (:meth:`LogisticModel.without` asks "what if" and is not this.)
+        written with ``training_rows=True``; drop those. Other answers written before as JSON hold traces: a checksum of
+        all rows, fills, guessed bounds and categories. (:meth:`LogisticModel.without` asks "what if": not this.)
         """
         from rocerf.recourse.forgetting import forgotten_explainer
 

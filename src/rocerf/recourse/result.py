@@ -320,7 +320,7 @@ class Recourses:
         people = ",\n  ".join(json.dumps(record, allow_nan=False) for record in records)
         text = f'{head[:-1]},\n "people": [\n  {people}\n ]}}'
         if path is not None:
-            write_text(path, text)
+            write_text(path, text, private=training_rows)
         return text
 
     def _record(self, i: int, training_rows: bool) -> dict[str, Any]:
