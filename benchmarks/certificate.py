@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 import time
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 NAME = "certificate"
 PEOPLE = 20
 SEED = 0
-DELETIONS = {"german": (1, 2, 3, 4), "compas": (12, 25), "adult": (90, 145, 181)}
+DELETIONS = {"german": (1, 2, 3, 4), "compas": (12, 25), "adult": (181,)}
 STRENGTHS = (0.01, 1.0, 100.0)
 QUICK = [("german", 1, 1.0), ("german", 2, 1.0), ("compas", 12, 1.0)]
 
@@ -53,10 +53,8 @@ def tell(done: int, total: int) -> None:
 
 def measure(model: rocerf.LogisticModel, people: Array, k: int) -> dict[str, Any]:
     """Make the certificate, then hold it against the worst deletions found."""
-    tracemalloc.start()
     certificate = certify_model(model, k, Options(progress=tell))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of the process, up to here
     row: dict[str, Any] = {
         "closed": certificate.closed,
         "reason": certificate.reason,

@@ -31,7 +31,7 @@ from rocerf.errors import ModelError, OptionError
 from rocerf.models.logistic import LogisticModel
 
 _REFERENCE_POINTS = 32
-_SIMPLE_WORK = 2e10  # rows^2 times columns above which the simple version is not tried
+_SIMPLE_WORK = 5e9  # rows^2 times columns above which the simple version is not tried
 
 
 def certify_model(model: LogisticModel, k: int, options: Options | None = None) -> Certificate:
