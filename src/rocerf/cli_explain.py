@@ -144,6 +144,8 @@ def explain(
     }
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     with progress_bar(quiet=as_json) as step:
+        if promise is PromiseName.CERTIFIED:
+            explainer.prepare(lambda done, total: step("proof", done, total))
         batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
     files = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.

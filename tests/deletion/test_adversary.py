@@ -125,14 +125,11 @@ class Wrapped:
     def __init__(self, inner: LogisticModel) -> None:
         self._inner = inner
         self.train = inner.train
+        for name in ("score", "predict", "score_gradient", "row_gradients", "curvature"):
+            setattr(self, name, getattr(inner, name))
 
     def without(self, ids):
         return Wrapped(self._inner.without(ids))
-
-    def __getattr__(self, name: str):
-        if name in ("score", "predict", "score_gradient", "row_gradients", "curvature"):
-            return getattr(self._inner, name)
-        raise AttributeError(name)
 
 
 def test_any_model_with_without_can_be_attacked() -> None:

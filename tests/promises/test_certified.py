@@ -101,3 +101,16 @@ def test_assumptions_are_stated() -> None:
     text = " ".join(settings.assumptions)
     for word in ("the paper's convention", "scaling", "Newton decrement", "double precision"):
         assert word in text
+
+
+def test_a_long_proof_says_how_far_it_is() -> None:
+    model = LogisticModel.fit(random_training_set(5, n=60), C=100.0)
+    told: list[tuple[int, int]] = []
+    explainer = Rocerf(model, 3, promise="certified")
+    explainer.prepare(lambda done, total: told.append((done, total)))
+    assert told
+    assert all(0 <= done <= total for done, total in told)
+    before = explainer.promise.certificate
+    explainer.prepare(lambda *_: told.clear())
+    assert explainer.promise.certificate is before  # once is enough
+    assert told

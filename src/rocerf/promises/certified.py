@@ -8,6 +8,7 @@ proof does not close it abstains, with the reason.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.errors import UnsupportedModelError
 from rocerf.models.logistic import LogisticModel
+from rocerf.models.model import Progress
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
 
@@ -74,6 +76,12 @@ class Certified:
     def certificate(self) -> Certificate:
         """The proof for this model and k, made at first use; ``closed`` is false where it abstains."""
         return certify_model(self.model, self.k, self.options)
+
+    def prove(self, progress: Progress | None = None) -> None:
+        """Make the proof now, if it is not made yet, telling how far it is; :attr:`certificate` does it untold."""
+        if progress is not None and "certificate" not in self.__dict__:
+            options = Options() if self.options is None else self.options
+            self.certificate = certify_model(self.model, self.k, replace(options, progress=progress))
 
     @property
     def assumptions(self) -> tuple[str, ...]:

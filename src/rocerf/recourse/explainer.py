@@ -226,7 +226,7 @@ class Rocerf:
         triage = Triage.of(asked, self.model, self.schema, self.promise)
         asking = triage.asking
         if len(asking):
-            self._prepare(progress)
+            self.prepare(progress)
         master = self._master(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
         if excluded is not None:
             master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
@@ -287,8 +287,14 @@ class Rocerf:
         schema = self.schema or (FeatureSchema.free(self.model.train.columns) if ruled else None)
         return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing))
 
-    def _prepare(self, progress: Progress | None) -> None:
-        """Simulate and choose the margin, once, for a promise that needs it."""
+    def prepare(self, progress: Progress | None = None) -> None:
+        """Prove, or simulate, what the promise needs before anybody can be answered, once; it may take minutes.
+
+        :meth:`explain` does it by itself. ``progress`` is called with (done, total) in steps of that work.
+        """
+        proof = without_allowance(self.promise)
+        if isinstance(proof, Certified):
+            proof.prove(progress)
         if isinstance(self.promise, SimulatedPromise) and self.promise.factor is None:
             self.promise.simulate(progress)
             self.promise.choose(self._points_for)

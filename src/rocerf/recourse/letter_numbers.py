@@ -46,7 +46,7 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
     people = np.flatnonzero(recourses.answered)
     X0, found = recourses.people[people], recourses.matrix[people]
     if len(people):
-        explainer._prepare(None)
+        explainer.prepare()
     missing: list[Sequence[str]] = [() if recourses.missing is None else recourses.missing[person] for person in people]
     allowed = explainer._master(X0, missing).allowed
     exact = _exact(allowed, found)
