@@ -33,8 +33,8 @@ from benchmarks.record import write_record
 from rocerf.data.raw_tables import RawDataset, load_raw
 from rocerf.deletion.adversary import Adversary
 from rocerf.promises import Plain
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ import rocerf
 from benchmarks.record import write_record
 from rocerf.deletion.certificate import Certificate, Options, certify_model
 from rocerf.errors import DatasetUnavailableError
-from rocerf.recourse.explainer import Rocerf
+from rocerf.explainer.explainer import Rocerf
 
 Array = NDArray[np.float64]
 

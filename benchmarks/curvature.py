@@ -26,7 +26,7 @@ import torch
 from torch.func import functional_call, grad, vmap
 
 from benchmarks.record import seconds, write_record
-from rocerf.models.gauss_newton import GaussNewton, gauss_newton
+from rocerf.models.network.gauss_newton import GaussNewton, gauss_newton
 
 ROWS, COLUMNS, HIDDEN = 20_000, 17, 34
 #: Weight decay of 1e-3 on the mean loss.

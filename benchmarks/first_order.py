@@ -19,8 +19,8 @@ from benchmarks.record import seconds, write_record
 from rocerf.deletion.row_effects import RowEffects
 from rocerf.deletion.worst_rows import find_worst_rows
 from rocerf.promises import FirstOrder
-from rocerf.recourse.projection import least_distance
-from rocerf.recourse.solution import GUARD
+from rocerf.recourse.master.projection import least_distance
+from rocerf.recourse.solvers.solution import GUARD
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ import rocerf
 from benchmarks.record import write_record
 from rocerf.baselines import Scfe
 from rocerf.deletion.retraining import random_deletions
-from rocerf.models.network_ensemble import NetworkEnsemble
-from rocerf.models.network_retraining import OwnTraining
+from rocerf.models.network.ensemble import NetworkEnsemble
+from rocerf.models.network.retraining import OwnTraining
 
 Array = NDArray[np.float64]
 

@@ -47,7 +47,7 @@ def _for(model: rocerf.NeuralModel, epochs: int) -> rocerf.NeuralModel:
     """The same kind of network, to be trained for so many epochs from now on."""
     from dataclasses import replace
 
-    from rocerf.models.network_retraining import OwnTraining
+    from rocerf.models.network.retraining import OwnTraining
 
     own = model.retrainer
     assert isinstance(own, OwnTraining)

@@ -27,8 +27,8 @@ from rocerf.data.adult import raw_table
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import DatasetUnavailableError
+from rocerf.explainer.explainer import Rocerf
 from rocerf.promises import Retrained
-from rocerf.recourse.explainer import Rocerf
 
 Array = NDArray[np.float64]
 

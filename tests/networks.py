@@ -14,9 +14,9 @@ from scipy.special import expit
 from problems import random_training_set
 from rocerf import NeuralModel, TrainingSet
 from rocerf.models.design import Design
-from rocerf.models.network import Architecture
-from rocerf.models.network_retraining import OwnTraining
-from rocerf.models.network_training import Training
+from rocerf.models.network.network import Architecture
+from rocerf.models.network.retraining import OwnTraining
+from rocerf.models.network.training import Training
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 

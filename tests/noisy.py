@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import norm
 
 from rocerf import TrainingSet
-from rocerf.models.linear_ensemble import LinearEnsemble
+from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.promises import Simulated
 from rocerf.promises.simulated import SimulatedPromise
 

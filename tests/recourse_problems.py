@@ -13,9 +13,9 @@ from problems import refused_people
 from rocerf import FeatureSchema, NeuralModel
 from rocerf.promises import FirstOrder, Plain, Promise
 from rocerf.recourse.cost import Norm, NormCost
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
-from rocerf.recourse.solution import Outcome, Solution
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.solution import Outcome, Solution
 
 DELTA = 0.05
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import rocerf
 from every_deletion import lowest_scores
-from letters import as_read_by_people, as_read_by_programs, put_into
+from letter_writing import as_read_by_people, as_read_by_programs, put_into
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, TrainingSet
 from rocerf.data.feature import Feature
 from rocerf.errors import RocerfError
@@ -227,7 +227,7 @@ def test_certified_is_true_against_every_deletion_in_thousands(tmp_path: Path, f
 @pytest.mark.parametrize("gate", ["margins", "moved"])
 def test_a_weaker_gate_is_noticed(gate: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """These cases are no test if they pass whatever the gate does."""
-    import rocerf.recourse.explainer as module
+    import rocerf.explainer.explainer as module
     from rocerf.promises.certified import Certified
 
     if gate == "margins":  # bounds that are read a little too high

@@ -26,7 +26,7 @@ import numpy as np
 
 from problems import random_training_set, refused_people
 from rocerf import LogisticModel, Recourses, Rocerf
-from rocerf.files import write_letters
+from rocerf.cli.files import write_letters
 
 
 class States:

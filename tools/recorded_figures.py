@@ -147,9 +147,10 @@ def _network_speed() -> str:
 
 def reproduction_tables() -> str:
     """What the paper's full run measured, for docs/reproduction.md: the words are those of its report."""
-    from rocerf.evaluation import paper_costs, paper_findings
-    from rocerf.evaluation import paper_words as words
-    from rocerf.evaluation.paper_tables import pareto_table, read_results, validity_curves_of
+    from rocerf.reproduction import costs as paper_costs
+    from rocerf.reproduction import findings as paper_findings
+    from rocerf.reproduction import words
+    from rocerf.reproduction.tables import pareto_table, read_results, validity_curves_of
 
     results = read_results(ROOT / REPRODUCTION)
     curves, pareto = validity_curves_of(results), pareto_table(results)
@@ -206,13 +207,13 @@ MODELS = {"lr": "logistic regression", "nn": "networks"}
 
 
 def _costs(results: Any, model: str) -> Any:
-    from rocerf.evaluation.paper_tables import cost_table
+    from rocerf.reproduction.tables import cost_table
 
     return cost_table(results, "l2", model)
 
 
 def _cost_table(results: Any) -> str:
-    from rocerf.evaluation.paper_words import as_printed, with_error
+    from rocerf.reproduction.words import as_printed, with_error
 
     lines = [
         _row("table", "method", "paper, logistic", "here", "paper, network", "here"),
@@ -249,7 +250,7 @@ METHODS = {
 
 
 def _pareto(table: Any) -> str:
-    from rocerf.evaluation.paper_words import percent, with_error
+    from rocerf.reproduction.words import percent, with_error
 
     lines = [
         _row("table", "model", "method", "validity", "mean L2 cost", "survive the worst", "beats ours"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rocerf import baselines as baselines
     from rocerf import evaluation as evaluation
     from rocerf import promises as promises
+    from rocerf import reproduction as reproduction
     from rocerf.data.datasets import Dataset as Dataset
     from rocerf.data.datasets import list_datasets as list_datasets
     from rocerf.data.datasets import load_dataset as load_dataset
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
     from rocerf.data.training_set import TrainingSet as TrainingSet
     from rocerf.deletion.adversary import Adversary as Adversary
     from rocerf.errors import RocerfError as RocerfError
-    from rocerf.models.estimator import EstimatorModel as EstimatorModel
-    from rocerf.models.logistic import LogisticModel as LogisticModel
-    from rocerf.models.neural import NeuralModel as NeuralModel
-    from rocerf.models.pipeline import from_pipeline as from_pipeline
+    from rocerf.explainer.explainer import Rocerf as Rocerf
+    from rocerf.letters.letter import Letter as Letter
+    from rocerf.models.logistic.model import LogisticModel as LogisticModel
+    from rocerf.models.network.model import NeuralModel as NeuralModel
+    from rocerf.models.sklearn.estimator import EstimatorModel as EstimatorModel
+    from rocerf.models.sklearn.pipeline import from_pipeline as from_pipeline
     from rocerf.recourse.cost import CostTable as CostTable
-    from rocerf.recourse.explainer import Rocerf as Rocerf
-    from rocerf.recourse.letter import Letter as Letter
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
@@ -49,24 +50,24 @@ _HOMES = {
     "Adversary": "rocerf.deletion.adversary",
     "CostTable": "rocerf.recourse.cost",
     "Dataset": "rocerf.data.datasets",
-    "EstimatorModel": "rocerf.models.estimator",
+    "EstimatorModel": "rocerf.models.sklearn.estimator",
     "Feature": "rocerf.data.feature",
     "FeatureSchema": "rocerf.data.schema",
-    "Letter": "rocerf.recourse.letter",
-    "LogisticModel": "rocerf.models.logistic",
-    "NeuralModel": "rocerf.models.neural",
+    "Letter": "rocerf.letters.letter",
+    "LogisticModel": "rocerf.models.logistic.model",
+    "NeuralModel": "rocerf.models.network.model",
     "Recourse": "rocerf.recourse.result",
     "Recourses": "rocerf.recourse.result",
-    "Rocerf": "rocerf.recourse.explainer",
+    "Rocerf": "rocerf.explainer.explainer",
     "RocerfError": "rocerf.errors",
     "Status": "rocerf.recourse.result",
     "TrainingSet": "rocerf.data.training_set",
-    "from_pipeline": "rocerf.models.pipeline",
+    "from_pipeline": "rocerf.models.sklearn.pipeline",
     "list_datasets": "rocerf.data.datasets",
     "load_dataset": "rocerf.data.datasets",
     "load_raw": "rocerf.data.raw_tables",
 }
-_ROOMS = ("baselines", "evaluation", "promises")
+_ROOMS = ("baselines", "evaluation", "promises", "reproduction")
 
 __all__ = ["__version__", *sorted((*_HOMES, *_ROOMS))]  # noqa: PLE0604
 

@@ -21,8 +21,8 @@ from rocerf.baselines.standard import StandardProblem
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.recourse.cost import Norm, NormCost
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Status
 
 pytestmark = pytest.mark.slow  # many small programs solved by independent solvers

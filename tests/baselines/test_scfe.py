@@ -17,8 +17,8 @@ from rocerf.baselines.standard import Adam
 from rocerf.baselines.wachter import WachterOptions, search
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.recourse.cost import Norm, NormCost
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Status
 
 

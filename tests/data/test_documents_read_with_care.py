@@ -12,7 +12,7 @@ from rocerf import FeatureSchema, Letter, Recourses
 from rocerf.data.documents import json_document, read_text, yaml_document
 from rocerf.data.schema import Feature
 from rocerf.errors import FileFormatError, RocerfError
-from rocerf.evaluation.settings import ExperimentSettings
+from rocerf.reproduction.settings import ExperimentSettings
 
 HEAD = "format: rocerf-schema/1\n"
 

@@ -28,7 +28,7 @@ from rocerf import LogisticModel, NeuralModel, TrainingSet
 from rocerf.deletion import device_effects, row_effects
 from rocerf.deletion.device_effects import DeviceRowEffects
 from rocerf.deletion.row_effects import Effects, RowEffects, StreamedRowEffects, effects_of
-from rocerf.models.network_training import Training
+from rocerf.models.network.training import Training
 from rocerf.promises import FirstOrder, Plain
 
 pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together

@@ -17,7 +17,7 @@ from pipelines import applicants, classifier, columns, fitted, log_odds, refitte
 from rocerf import Adversary, LogisticModel, Rocerf
 from rocerf.deletion.refitted import RefittedModels
 from rocerf.errors import OptionError
-from rocerf.models.pipeline_parts import UNSEEN
+from rocerf.models.sklearn.pipeline_parts import UNSEEN
 from rocerf.promises import Certified, FirstOrder, Retrained
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rocerf.errors import ModelError, NotConvergedError, OptionError, SingularCurvatureError
-from rocerf.models import gauss_newton as module
-from rocerf.models.curvature import Curvature
-from rocerf.models.gauss_newton import GaussNewton, Limits, gauss_newton
+from rocerf.models.logistic.curvature import Curvature
+from rocerf.models.network import gauss_newton as module
+from rocerf.models.network.gauss_newton import GaussNewton, Limits, gauss_newton
 
 Array = NDArray[np.float64]
 

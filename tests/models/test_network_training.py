@@ -14,10 +14,10 @@ from networks import DEVICES, moons, small_network
 from problems import random_training_set
 from rocerf import NeuralModel, TrainingSet
 from rocerf.errors import DidNotTrainError, NoOptimumError
-from rocerf.models import network_training
-from rocerf.models.network import Architecture, state_arrays
-from rocerf.models.network_retraining import refuse_diverged
-from rocerf.models.network_training import Task, Training, train_stack
+from rocerf.models.network import training as network_training
+from rocerf.models.network.network import Architecture, state_arrays
+from rocerf.models.network.retraining import refuse_diverged
+from rocerf.models.network.training import Task, Training, train_stack
 
 N, D = 50, 3
 SHAPE = Architecture.of(D, width=4, hidden_layers=2)

@@ -41,7 +41,7 @@ from rocerf.errors import (
     OptionError,
     UnsupportedModelError,
 )
-from rocerf.models import neural
+from rocerf.models.network import model as neural
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import (
     FirstOrderModel,
@@ -287,7 +287,7 @@ def test_an_ensemble_scores_as_its_networks_do(make: Any, device: str, monkeypat
     again, pullback = ensemble.scores_and_pullback(X)
     np.testing.assert_allclose(again, scores, atol=1e-12)
     np.testing.assert_allclose(pullback(weights), expected, rtol=1e-8, atol=1e-10)
-    monkeypatch.setattr("rocerf.models.network_ensemble.BLOCK", 4)  # one person at a time
+    monkeypatch.setattr("rocerf.models.network.ensemble.BLOCK", 4)  # one person at a time
     np.testing.assert_allclose(ensemble.scores(X), scores, atol=1e-12)
     assert ensemble.scores(X[:0]).shape == (3, 0)
 

@@ -47,7 +47,7 @@ from rocerf.data.frames import Frames
 from rocerf.data.schema import Feature
 from rocerf.data.tables import split_rows
 from rocerf.errors import DataError, ModelError, UnsupportedModelError
-from rocerf.models.pipeline_estimator import stand_ins
+from rocerf.models.sklearn.pipeline_estimator import stand_ins
 from rocerf.promises import Simulated
 
 

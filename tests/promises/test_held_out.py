@@ -16,7 +16,7 @@ from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status
 from rocerf.promises import HeldOut, Simulated, simulated
 from rocerf.promises.held_out import clopper_pearson
 from rocerf.promises.simulated import SimulatedPromise
-from rocerf.recourse import sequential
+from rocerf.recourse.solvers import sequential
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import LinearModel
 from rocerf.promises import FirstOrder, LocalLinear
 from rocerf.recourse.cost import Norm, NormCost
-from rocerf.recourse.cutting_plane import solve_by_cuts
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
-from rocerf.recourse.solving import Solver
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
+from rocerf.recourse.solvers.solving import Solver
 
 pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
 
@@ -355,7 +355,7 @@ def test_a_network_that_refuses_along_the_whole_line_ends_with_a_result(monkeypa
     people = refused_people(model, 3, 2)
     expected = Rocerf(model, 2, promise="local_linear").explain(people)
     assert expected.answered.all()
-    monkeypatch.setattr("rocerf.recourse.solving.FARTHEST", 1.0001)  # may not be moved on
+    monkeypatch.setattr("rocerf.recourse.solvers.solving.FARTHEST", 1.0001)  # may not be moved on
     monkeypatch.setattr(NeuralModel, "score_and_slope", lambda self, X: (np.full(len(X), -1.0), np.zeros(X.shape)))
     recourses = Rocerf(model, 2, promise="local_linear").explain(people)
     assert recourses.statuses == (Status.GAVE_UP,) * 2

@@ -14,11 +14,11 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from pipelines import ONE_HOT, applicants, classifier, columns, fitted, model_of, usual
 from problems import random_training_set
 from rocerf import Adversary, LogisticModel, Rocerf, TrainingSet
+from rocerf.audit.recheck import recheck
+from rocerf.audit.removal_budget import removal_budget
 from rocerf.promises import Certified, FirstOrder, Retrained
 from rocerf.promises.own_solver import without_allowance
 from rocerf.promises.plain import Plain
-from rocerf.recourse.recheck import recheck
-from rocerf.recourse.removal_budget import removal_budget
 
 ROWS = 26
 

@@ -15,7 +15,7 @@ from rocerf import LogisticModel, Rocerf
 from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import OptionError
 from rocerf.evaluation.metrics import average_validity, worst_case_validity
-from rocerf.models.linear_ensemble import LinearEnsemble
+from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.promises import Certified, FirstOrder, Retrained
 from rocerf.promises.own_solver import SAFETY, OwnSolver, without_allowance
 from rocerf.promises.promise import Held, Learning

@@ -16,7 +16,7 @@ import rocerf
 from pipelines import ONE_HOT, applicants, classifier, columns, fitted, model_of
 from rocerf import LogisticModel, Rocerf, TrainingSet
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.logistic_file import FILE_FORMAT
+from rocerf.models.logistic.file import FILE_FORMAT
 from rocerf.promises import Certified
 from rocerf.storage.reading import arrays_and_about, packed_arrays
 

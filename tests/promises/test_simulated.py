@@ -23,7 +23,7 @@ from rocerf.evaluation import average_validity
 from rocerf.models.model import Refittable, Smooth
 from rocerf.promises import HeldOut, Simulated, simulated
 from rocerf.promises.simulated import SimulatedPromise
-from rocerf.recourse import sequential
+from rocerf.recourse.solvers import sequential
 
 pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
 

@@ -13,10 +13,10 @@ from problems import random_training_set
 from recourse_problems import DELTA, costs, curved, holds, master, promises, refused, rules
 from rocerf import LogisticModel
 from rocerf.promises import FirstOrder
-from rocerf.recourse import penalty
-from rocerf.recourse.penalty import PenaltyOptions, PenaltyProblem, minimise_by_penalty, solve_by_penalty
-from rocerf.recourse.sequential import solve_by_linearisation
-from rocerf.recourse.solution import Outcome
+from rocerf.recourse.solvers import penalty
+from rocerf.recourse.solvers.penalty import PenaltyOptions, PenaltyProblem, minimise_by_penalty, solve_by_penalty
+from rocerf.recourse.solvers.sequential import solve_by_linearisation
+from rocerf.recourse.solvers.solution import Outcome
 
 pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
 

@@ -25,10 +25,10 @@ from rocerf.baselines import Scfe
 from rocerf.data.schema import Feature, FeatureSchema
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
 from rocerf.promises import Plain, Simulated, simulated
-from rocerf.recourse import sequential
 from rocerf.recourse.cost import cost_named
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers import sequential
 from rule_checker import TooManyPointsError, allowed_points, attributes, broken_rules, changed, columns_of
 from schema_problems import COSTS, DISCRETE, Problem, cost_of, problems
 

@@ -13,10 +13,10 @@ from rocerf import Adversary, FeatureSchema, LogisticModel, Rocerf, Status, Trai
 from rocerf.data.feature import Feature
 from rocerf.deletion.worst_rows import drops_by_duality, find_worst_rows
 from rocerf.promises import FirstOrder, Retrained
-from rocerf.recourse.feasible_set import FeasibleSet
 from rocerf.recourse.gate import Gate
-from rocerf.recourse.master import Master
-from rocerf.recourse.solution import Outcome, Solution
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.solution import Outcome, Solution
 
 
 def with_an_outlier(seed: int) -> LogisticModel:

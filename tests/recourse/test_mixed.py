@@ -17,12 +17,12 @@ from problems import quadratic_program, random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.data.schema import Feature
-from rocerf.recourse import highs, mixed
 from rocerf.recourse.cost import Norm, NormCost, cost_named
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import REACH, Cheapest, Master
-from rocerf.recourse.mixed import GAP, MISS, MixedProblem
-from rocerf.recourse.solution import GUARD
+from rocerf.recourse.master import highs, mixed
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import REACH, Cheapest, Master
+from rocerf.recourse.master.mixed import GAP, MISS, MixedProblem
+from rocerf.recourse.solvers.solution import GUARD
 from rule_checker import TooManyPointsError, allowed_points, attributes, broken_rules, changed, columns_of
 from schema_problems import COSTS, DISCRETE, KINDS, Problem, cost_of, problems, unit_prices
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from problems import quadratic_program
-from rocerf.recourse.projection import least_distance, project
+from rocerf.recourse.master.projection import least_distance, project
 
 
 def random_problems(kind: str, seed: int, P: int, m: int, d: int) -> tuple[np.ndarray, ...]:

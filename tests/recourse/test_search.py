@@ -16,12 +16,12 @@ from problems import random_training_set, refused_people
 from rocerf import EstimatorModel, LogisticModel, TrainingSet
 from rocerf.promises import Plain
 from rocerf.promises.promise import Reading
-from rocerf.recourse import search
 from rocerf.recourse.cost import Norm, NormCost
-from rocerf.recourse.feasible_set import FeasibleSet
-from rocerf.recourse.master import Master
-from rocerf.recourse.search import solve_by_search
-from rocerf.recourse.solution import GUARD, Outcome, Solution
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers import search
+from rocerf.recourse.solvers.search import solve_by_search
+from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 
 
 class Values:

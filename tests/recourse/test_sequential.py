@@ -16,12 +16,12 @@ from recourse_problems import DELTA, costs, curved, holds, master, promises, ref
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.promises import FirstOrder, Plain, Promise
-from rocerf.recourse import penalty, sequential
-from rocerf.recourse.cutting_plane import solve_by_cuts
-from rocerf.recourse.master import Master
-from rocerf.recourse.penalty import PenaltyOptions
-from rocerf.recourse.sequential import solve_by_linearisation
-from rocerf.recourse.solution import Outcome
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers import penalty, sequential
+from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
+from rocerf.recourse.solvers.penalty import PenaltyOptions
+from rocerf.recourse.solvers.sequential import solve_by_linearisation
+from rocerf.recourse.solvers.solution import Outcome
 
 pytestmark = pytest.mark.slow  # many small solves and retrainings: half a minute together
 

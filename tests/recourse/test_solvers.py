@@ -12,8 +12,8 @@ from problems import quadratic_program, random_training_set, refused_people, sub
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status
 from rocerf.baselines import Scfe
 from rocerf.promises import FirstOrder
-from rocerf.recourse.penalty import PenaltyProblem, minimise_by_penalty
-from rocerf.recourse.solution import GUARD
+from rocerf.recourse.solvers.penalty import PenaltyProblem, minimise_by_penalty
+from rocerf.recourse.solvers.solution import GUARD
 
 DELTA = 0.05
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocerf.explainer.explainer import Rocerf
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
-from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.gate import Gate
-from rocerf.recourse.master import Master
+from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses
-from rocerf.recourse.solution import GUARD, Outcome, Progress, Solution
+from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 Preset = Literal["corrected", "authors"]
 PRESETS: tuple[Preset, ...] = ("corrected", "authors")

@@ -19,26 +19,25 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocerf.baselines.answers import Preset, answer, checked_preset, valid
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import FileFormatError, MissingExtraError, OptionError
+from rocerf.explainer.explainer import Rocerf
 from rocerf.models.model import Refittable
 from rocerf.models.options import positive, positive_whole
 from rocerf.promises.plain import Plain
-from rocerf.recourse.explainer import Rocerf
-from rocerf.recourse.master import Master
+from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses
-from rocerf.recourse.solution import Progress
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.baselines.vae import Vae, VaeOptions
 
-Array = NDArray[np.float64]
 
 #: The authors' hidden layers by number of columns: COMPAS, Adult, German.
 HIDDEN = {7: (14, 28), 13: (26, 52), 60: (24, 48)}

@@ -25,27 +25,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocerf.baselines.answers import Preset, Unconfirmed, answer, checked_preset
 from rocerf.baselines.roar_descent import Descent, find_accepted_by_stand_ins, find_by_descent
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.explainer.explainer import Rocerf
 from rocerf.models.design import Design
 from rocerf.models.local_linear import StandIns
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.models.options import checked_seed, one_of, positive
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise, Reading, Wording
-from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourses, Status
-from rocerf.recourse.solution import Progress
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 #: Numbers of the slopes in all parameters that are held at a time (people times parameters).
 BLOCK = 2**24

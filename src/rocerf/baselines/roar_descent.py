@@ -35,10 +35,8 @@ from scipy.special import expit
 from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import LinearModel, Refittable
-from rocerf.recourse.master import Master
-from rocerf.recourse.solution import Progress
-
-Array = NDArray[np.float64]
+from rocerf.recourse.master.master import Master
+from rocerf.types import Array, Progress
 
 STEP_SIZE = 1e-3
 TOLERANCE = 1e-4

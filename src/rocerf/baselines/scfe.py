@@ -17,12 +17,12 @@ from rocerf.baselines.answers import Preset, answer, checked_preset
 from rocerf.baselines.wachter import WachterOptions, search
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.explainer.explainer import Rocerf
 from rocerf.models.model import Refittable, Smooth
 from rocerf.models.options import positive_whole
 from rocerf.promises.plain import Plain
-from rocerf.recourse.explainer import Rocerf
 from rocerf.recourse.result import Recourses
-from rocerf.recourse.solution import Progress
+from rocerf.types import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

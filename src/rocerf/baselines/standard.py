@@ -15,9 +15,8 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
 from rocerf.promises.plain import Plain
 from rocerf.recourse.cost import Norm
-from rocerf.recourse.master import Master
-
-Array = NDArray[np.float64]
+from rocerf.recourse.master.master import Master
+from rocerf.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,11 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.errors import DidNotTrainError, MissingExtraError
-from rocerf.models.model import Progress
 from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
 from rocerf.storage.whole_file import write_bytes
+from rocerf.types import Array, Progress
 
 try:
     import torch
@@ -34,7 +33,6 @@ try:
 except ImportError as error:  # the other baselines work without torch
     raise MissingExtraError("torch", "nn", "C-CHVAE") from error
 
-Array = NDArray[np.float64]
 Tensor = Any
 
 FILE_FORMAT = "rocerf-vae/2"

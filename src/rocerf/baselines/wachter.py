@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from rocerf.baselines.answers import valid
 from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of, scores_in
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
-from rocerf.recourse.master import Master
-from rocerf.recourse.solution import Progress
+from rocerf.recourse.master.master import Master
+from rocerf.types import Array, Progress
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: By what the authors change the weight for networks.
@@ -70,7 +69,7 @@ def search(
 
     >>> import rocerf
     >>> from rocerf.recourse.cost import cost_named
-    >>> from rocerf.recourse.feasible_set import FeasibleSet
+    >>> from rocerf.recourse.master.feasible_set import FeasibleSet
     >>> model = rocerf.LogisticModel.fit(rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]))
     >>> X0 = np.array([[0.0]])
     >>> master = Master(X0, cost_named("l2", model.train, None), FeasibleSet.around(X0, None))

@@ -15,11 +15,11 @@ from rocerf.data.columns import is_frame, people_matrix, refuse_no_numbers
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import ColumnError
+from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 #: Characters of a cell in a message.
 LONGEST_SHOWN = 60

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import SchemaError
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 _COMPARED = re.compile(r"(<=|>=|==|!=|<|>|=)")
 _QUOTED = re.compile(r"`([^`]*)`")

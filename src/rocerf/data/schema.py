@@ -22,13 +22,12 @@ from rocerf.data.guess import Guess
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
 from rocerf.storage.whole_file import write_text
+from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Attribute", "Direction", "Feature", "FeatureSchema", "Kind", "Relation"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

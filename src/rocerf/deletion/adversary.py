@@ -7,7 +7,7 @@ convergence, and reports only what that retrained model really says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
@@ -28,12 +28,10 @@ from rocerf.deletion.refitted import joined, truly_refitted
 from rocerf.deletion.searches import search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import DataError, OptionError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Model
 from rocerf.models.options import checked_seed
-
-Array = NDArray[np.float64]
-Progress = Callable[[int, int], None]
+from rocerf.types import Array, Progress
 
 #: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
 BLOCK_ENTRIES = 2_000_000

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
-from rocerf.models.logistic import LogisticModel
-
-Array = NDArray[np.float64]
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.types import Array
 
 
 def largest_survived(

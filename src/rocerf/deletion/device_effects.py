@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.worst_rows import WorstRows
 from rocerf.models.model import Model
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 
 class DeviceModel(Model, Protocol):

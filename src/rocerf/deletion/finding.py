@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.many_models import Deletions, ManyModels
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 

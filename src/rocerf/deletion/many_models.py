@@ -4,7 +4,7 @@ All models share passes over the rows: one product gives every model's scores, o
 gradient, and one product with the rows' pairwise columns ``x_j x_l`` gives every Hessian. A pass for M
 models costs a fraction of M single passes.
 
-Signs and factors are those of :mod:`rocerf.models.logistic_objective`; deletion multiplies a row's share
+Signs and factors are those of :mod:`rocerf.models.logistic.objective`; deletion multiplies a row's share
 by ``1 - amount``.
 """
 
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
 from rocerf.errors import ModelError, NotConvergedError
-from rocerf.models.logistic import LogisticModel
-from rocerf.models.logistic_objective import ROUNDING, TOLERANCE
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: Newton steps before a stubborn model is handed to the careful single-model method.

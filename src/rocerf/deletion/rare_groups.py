@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.many_models import Deletions, ManyModels
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: A value is rare if at most this many times k rows hold it (or lie that far out, for a measured column).

@@ -19,8 +19,8 @@ from rocerf.deletion.finding import Finding
 from rocerf.deletion.row_effects import RowEffects
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.model import Model
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.errors import ModelError, NotConvergedError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.types import Array
 
 if TYPE_CHECKING:
     from rocerf.deletion.adversary import Attacks
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: What found the deletion of all rows of a category.

@@ -18,8 +18,7 @@ from scipy.sparse import csr_array
 
 from rocerf.deletion.worst_rows import WorstRows, find_worst_rows, merge
 from rocerf.models.model import Model
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 #: Rows handled at a time, so that working memory does not grow with n.
 CHUNK = 8192

@@ -35,8 +35,8 @@ from rocerf.deletion.finding import Finding
 from rocerf.deletion.many_models import Deletions, Look, ManyModels
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.starts import harms_of_full_model, starts_of
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: Models retrained at a time when single sets are tried.

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.many_models import Deletions, ManyModels, solve_each
 from rocerf.deletion.rare_groups import RareGroups
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: Adaptive greedy chooses row by row, among rows that differ little: its models are retrained up to this decrement.

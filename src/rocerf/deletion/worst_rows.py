@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rocerf.deletion.threads import one_blas_thread, workers
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 #: People and rows in one block of products: 64 x 2048 float64 is 1 MiB, which stays in cache.

@@ -14,20 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.columns import is_frame
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError, OptionError, RocerfError
-from rocerf.evaluation.experiment import costs_of
-from rocerf.evaluation.explainers import MethodOptions, explainer_named, words_of
+from rocerf.evaluation.costs import costs_of
+from rocerf.evaluation.methods import ALL_METHODS, METHODS, MethodOptions, explainer_named, words_of
 from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_validity
-from rocerf.evaluation.settings import ALL_METHODS, METHODS
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Refittable
-from rocerf.models.own_refit import RetrainingRule
+from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses, Status
+from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 Step = Callable[[str, int, int], None]
 
 #: Columns of the table, in order.

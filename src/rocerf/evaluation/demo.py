@@ -15,8 +15,8 @@ from rocerf.data.schema import Direction, FeatureSchema, Kind
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.budget import largest_survived
 from rocerf.evaluation.metrics import Validity, validity_curves
-from rocerf.models.logistic import LogisticModel
-from rocerf.recourse.explainer import Rocerf
+from rocerf.explainer.explainer import Rocerf
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.recourse.result import Recourse, Recourses
 
 FRACTIONS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)

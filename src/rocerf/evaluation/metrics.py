@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocerf.data.columns import is_number
 from rocerf.deletion.adversary import Adversary, Attacks
 from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import DataError, OptionError, UnsupportedModelError
-from rocerf.models.logistic import LogisticModel
-from rocerf.models.model import LinearModel, Progress, Refittable, Retraining
-from rocerf.models.own_refit import OwnRefit, RetrainingRule, as_retrained_by
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import LinearModel, Refittable, Retraining
+from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule, as_retrained_by
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

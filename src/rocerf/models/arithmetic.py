@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 #: Rounding errors of a design column that are allowed for at least, in units of the last place of what it adds up.
 LEAST_ERROR = 4 * np.finfo(np.float64).eps

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from rocerf.types import Array
 
 if TYPE_CHECKING:
     from rocerf.data.training_set import TrainingSet
-
-Array = NDArray[np.float64]
 
 
 def frozen_copy(values: Array) -> Array:

@@ -20,16 +20,16 @@ from rocerf.data.schema import FeatureSchema
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
 from rocerf.models.design import Design
-from rocerf.models.estimator import EstimatorModel
-from rocerf.models.estimator_fitting import fitted_on, names_of, settled, weight_option
-from rocerf.models.logistic import LogisticModel
-from rocerf.models.logistic_fit import LogisticFit
-from rocerf.models.pipeline_steps import quietly
+from rocerf.models.logistic.fit import LogisticFit
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.sklearn.estimator import EstimatorModel
+from rocerf.models.sklearn.estimator_fitting import fitted_on, names_of, settled, weight_option
+from rocerf.models.sklearn.pipeline_steps import quietly
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rocerf.models.pipeline_estimator import SchemaSpaceClassifier
+    from rocerf.models.sklearn.pipeline_estimator import SchemaSpaceClassifier
 
 AnyModel = TypeVar("AnyModel")
 
@@ -80,7 +80,7 @@ def _logistic(model: LogisticModel, ids: Iterable[Any], declared: Collection[str
 def _logistic_pipeline(
     model: LogisticModel, left: TrainingSet, kept: NDArray[np.intp], declared: Collection[str]
 ) -> LogisticModel:
-    from rocerf.models.pipeline import from_pipeline
+    from rocerf.models.sklearn.pipeline import from_pipeline
 
     parts, unfitted = model._fit.parts, model._fit.unfitted
     assert parts is not None
@@ -110,8 +110,8 @@ def _logistic_pipeline(
 
 
 def _estimator(model: EstimatorModel, ids: Iterable[Any], declared: Collection[str]) -> EstimatorModel:
-    from rocerf.models.pipeline import estimator_from_pipeline
-    from rocerf.models.pipeline_estimator import frames_of
+    from rocerf.models.sklearn.pipeline import estimator_from_pipeline
+    from rocerf.models.sklearn.pipeline_estimator import frames_of
 
     left, own = model.train.forget(ids), model.estimator
     if model.frames is None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rocerf.models.design import AffineDesign, Design
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Refittable
 
 #: Numbers are the same up to this share of the largest of their column; scores of networks and other estimators, which
@@ -120,7 +120,7 @@ def _parameters(model: Refittable) -> dict[str, NDArray[Any]]:
     """The parameters of a network."""
     if type(model).__name__ != "NeuralModel":
         return {}
-    from rocerf.models.network import state_arrays
+    from rocerf.models.network.network import state_arrays
 
     return {f"parameters {place}": values for place, values in enumerate(state_arrays(getattr(model, "module")))}  # noqa: B009
 

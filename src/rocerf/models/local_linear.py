@@ -34,13 +34,12 @@ from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.curvature import Curvature
 from rocerf.models.design import Design
-from rocerf.models.logistic_objective import LogisticObjective, Penalty
+from rocerf.models.logistic.curvature import Curvature
+from rocerf.models.logistic.objective import LogisticObjective, Penalty
 from rocerf.models.model import Refittable, ValueAndSlope
 from rocerf.models.options import one_of
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 SAMPLES = 10_000
 WIDTH, WIDER, WIDEST = 0.1, 0.05, 5.0

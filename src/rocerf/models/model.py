@@ -18,15 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.training_set import TrainingSet
-
-Array = NDArray[np.float64]
+from rocerf.types import Array, Progress
 
 #: How a model is trained again: from a new initialisation, or on from the present parameters.
 Retraining = Literal["fresh", "warm"]
 RETRAININGS: tuple[Retraining, ...] = ("fresh", "warm")
 
-#: Called with (done, in all); may raise to interrupt.
-Progress = Callable[[int, int], None]
 
 #: Values (P,) and gradients in x (P, d) at points (P, d).
 ValueAndSlope = Callable[[Array], tuple[Array, Array]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rocerf.errors import OptionError
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder

@@ -18,15 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.logistic import LogisticModel
-from rocerf.models.model import Progress
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 #: Rows up to which an abstention also looks for a smaller k that closes; beyond, ask :meth:`Certified.largest_k`.
 SMALL = 3000

@@ -15,15 +15,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.deletion.row_effects import Effects, RowEffects, effects_of
 from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
 from rocerf.models.model import FirstOrderModel, LinearModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 #: Points whose threshold is remembered; beyond, all are forgotten and found again when they are asked for.
 MOST_THRESHOLDS = 200_000

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> float:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
 from rocerf.models.local_linear import Sampling, StandIns, checked_sampling
 from rocerf.models.model import Refittable
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.promise import Reading, Wording, vanishing_class
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 
 class LocalLinear:

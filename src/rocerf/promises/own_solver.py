@@ -25,15 +25,14 @@ from numpy.typing import NDArray
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.retraining import random_deletions
 from rocerf.errors import ModelError
-from rocerf.models.linear_ensemble import LinearEnsemble
-from rocerf.models.logistic import LogisticModel
-from rocerf.models.own_refit import OwnFit, OwnRefit
+from rocerf.models.logistic.ensemble import LinearEnsemble
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.sklearn.own_refit import OwnFit, OwnRefit
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.promise import Promise, Reading, Rereadable, Wording
 from rocerf.promises.retrained import Retrained
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 #: The largest error measured at a point is taken this many times.
 SAFETY = 2.0

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable, Smooth
 from rocerf.promises.promise import Reading, Wording
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 
 def models_in_force(model: LinearModel) -> Array:

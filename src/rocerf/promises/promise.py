@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
 from rocerf.models.model import FirstOrderModel, Refittable
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 
 def no_rows(_: int) -> NDArray[Any]:

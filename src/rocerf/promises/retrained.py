@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary, Attacks
 from rocerf.errors import OptionError
-from rocerf.models.linear_ensemble import LinearEnsemble
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.ensemble import LinearEnsemble
+from rocerf.models.logistic.model import LogisticModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, vanishing_class
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 #: Share of the drop by which cuts aim deeper than the deletion found.
 SLACK = 0.01

@@ -23,27 +23,16 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.data.columns import is_number
 from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
-from rocerf.models.model import (
-    RETRAININGS,
-    Ensemble,
-    LinearModel,
-    Progress,
-    Refittable,
-    Retraining,
-    Smooth,
-    SmoothEnsemble,
-)
+from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, Smooth, SmoothEnsemble
 from rocerf.models.options import positive_whole
 from rocerf.promises.held_out import HeldOut, percent
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise, Reading, Wording, vanishing_class
-
-Array = NDArray[np.float64]
+from rocerf.types import Array, Progress
 
 #: Finds recourse under a promise for people (P, d): points (P, d), missing where there is none.
 Solve = Callable[[Promise, Array], Array]

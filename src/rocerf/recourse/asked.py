@@ -13,8 +13,7 @@ from rocerf.data.columns import is_frame, people_matrix
 from rocerf.data.frames import Frames
 from rocerf.errors import IdError
 from rocerf.models.model import Refittable
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,15 +18,13 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.data.columns import is_number
 from rocerf.data.feature import Direction, Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
-
-Array = NDArray[np.float64]
+from rocerf.types import Array
 
 COSTS = ("l2", "l1", "mad", "percentile")
 

@@ -20,9 +20,9 @@ from rocerf.data.frames import Frames
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import PerPerson, Promise, Rereadable
 from rocerf.recourse.asked import handed_out, leaving
-from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.types import Array
 
-Array = NDArray[np.float64]
 Missing = Sequence[Sequence[str]] | None
 
 

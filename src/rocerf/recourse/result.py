@@ -21,11 +21,11 @@ from rocerf.promises.promise import exact
 from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.whole_file import write_text
+from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 FILE_FORMAT = "rocerf-recourses/3"
 

@@ -11,10 +11,8 @@ from rocerf.data.schema import FeatureSchema
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import Promise
 from rocerf.recourse.asked import Asked
-from rocerf.recourse.feasible_set import FeasibleSet
+from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.result import Status
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

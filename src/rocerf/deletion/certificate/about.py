@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.certificate.curvature_bounds import Array
 from rocerf.models.identity import same_array
-from rocerf.models.logistic import LogisticModel
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.types import Array
 from rocerf.version import __version__
 
 #: How a certificate is laid out in arrays.

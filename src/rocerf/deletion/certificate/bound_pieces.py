@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import Indices
 from rocerf.deletion.certificate.group_sums import SUM_TOLERANCE, top_k_sum
+from rocerf.types import Array
 
 _BISECTIONS = 48
 _BLOCK_ENTRIES = 2_000_000

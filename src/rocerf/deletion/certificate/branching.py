@@ -13,12 +13,13 @@ from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import CutsPiece, Piece, Rows, SharpPiece
 from rocerf.deletion.certificate.checkpoint import Checkpoint
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import Indices
 from rocerf.deletion.certificate.exact_deletions import delete_row, rows_to_delete, single_deletions
 from rocerf.deletion.certificate.options import Effort, Options
 from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.deletion.certificate.sharp_bound import Sample, close_box, interval_on_box, sharp_piece
 from rocerf.deletion.threads import workers
+from rocerf.types import Array
 
 #: Numbers of undeletable rows that are tried, one after another.
 _STEPS = (0, 3, 8, 15, 24, 35, 48, 63, 80, 99, 120, 143, 168, 195, 224)

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from rocerf.deletion.certificate.curvature_bounds import LARGEST_BOX, Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import LARGEST_BOX, Indices
 from rocerf.deletion.certificate.options import Effort
 from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import (
@@ -28,6 +28,7 @@ from rocerf.deletion.certificate.sharp_bound import (
     interval_on_box,
     search_sample,
 )
+from rocerf.types import Array
 
 _SEARCH_PASSES = 8
 _STANDSTILL = 1.01  # the search ends when the sum of all bounds grows by less

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import Indices
 from rocerf.deletion.certificate.stacked_pieces import Fears
 from rocerf.errors import ModelError
+from rocerf.types import Array
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+from rocerf.types import Array
+
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 

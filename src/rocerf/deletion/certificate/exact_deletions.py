@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import CutsPiece
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices, slope
+from rocerf.deletion.certificate.curvature_bounds import Indices, slope
 from rocerf.deletion.certificate.problem import Problem, White, gradient_factor, whiten
+from rocerf.types import Array
 
 _GRADIENT_GOAL = 1e-11  # of a full retraining, in white coordinates
 _BLOCK_GOAL = 1e-9  # of the models retrained in blocks; their error bound follows from it

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.certificate.curvature_bounds import Array
 from rocerf.deletion.threads import workers
+from rocerf.types import Array
 
 #: Relative widening of every float64 sum.
 SUM_TOLERANCE = 1e-10

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from rocerf.deletion.certificate.curvature_bounds import Array, Mask, slope
+from rocerf.deletion.certificate.curvature_bounds import Mask, slope
+from rocerf.types import Array
 
 #: Smallest accepted ratio of extreme eigenvalues of the (diagonally scaled) Hessian.
 WORST_CONDITION = 1e-10

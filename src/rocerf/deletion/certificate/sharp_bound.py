@@ -18,16 +18,11 @@ import numpy as np
 from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import SharpPiece
-from rocerf.deletion.certificate.curvature_bounds import (
-    Array,
-    Indices,
-    curvature_interval,
-    residual_bound,
-    within_limits,
-)
+from rocerf.deletion.certificate.curvature_bounds import Indices, curvature_interval, residual_bound, within_limits
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
 from rocerf.deletion.certificate.options import Effort
 from rocerf.deletion.certificate.problem import White
+from rocerf.types import Array
 
 #: A box counts as closed only when its image, widened by this much, is inside.
 CLOSING_TOLERANCE = 1e-9

@@ -12,7 +12,6 @@ import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import Rows, SimplePiece
 from rocerf.deletion.certificate.curvature_bounds import (
-    Array,
     curvature_interval,
     residual_bound,
     second_order_factor,
@@ -21,6 +20,7 @@ from rocerf.deletion.certificate.curvature_bounds import (
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k
 from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import ABSOLUTE_TOLERANCE, CLOSING_TOLERANCE
+from rocerf.types import Array
 
 
 def simple_piece(white: White, passes: int = 80, growth: float = 1.02) -> SimplePiece | None:

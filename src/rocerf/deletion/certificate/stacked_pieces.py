@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, SharpPiece
-from rocerf.deletion.certificate.curvature_bounds import Array, Indices
+from rocerf.deletion.certificate.curvature_bounds import Indices
 from rocerf.deletion.certificate.group_sums import largest_values
+from rocerf.types import Array
 
 #: Fewer pieces with the same k than this are asked one by one.
 _WORTH_STACKING = 8

@@ -1,0 +1,1 @@
+"""What deletions do to recourses already given: recheck, and how many deletions a point survives."""

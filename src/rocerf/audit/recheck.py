@@ -1,0 +1,200 @@
+"""What a deletion request does to the letters already sent: retrain without the rows, look at every point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.errors import DataError, ModelError, OptionError
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import Refittable
+from rocerf.models.sklearn.own_refit import RetrainingRule, as_retrained_by
+from rocerf.recourse.result import Recourses, Settings, finite_or_none
+from rocerf.types import Array
+
+
+@dataclass(frozen=True)
+class PreprocessingDifference:
+    """What it matters at the recommended points whether a pipeline's preprocessing is fitted again after the deletion.
+
+    ``rule`` is how the model in question does it; ``largest`` is the largest difference in score, ``decisions`` counts
+    the points that one of the two retrained models accepts and the other refuses.
+    """
+
+    rule: str
+    largest: float
+    decisions: int
+
+    @classmethod
+    def between(
+        cls, model: LogisticModel, later: LogisticModel, ids: NDArray[Any], X: Array
+    ) -> PreprocessingDifference | None:
+        """Of a model of a pipeline, the same retrained by its own rule, and points (P, d); None if it has no other."""
+        other = model.with_preprocessing("frozen" if model.preprocessing == "refitted" else "refitted")
+        try:
+            one, two = later.score(X), (other.without(ids) if len(ids) else other).score(X)
+        except ModelError:  # preprocessing that is not meant to be, or cannot be, fitted again on these rows
+            return None
+        largest = float(np.abs(one - two).max(initial=0.0))
+        return cls(str(model.preprocessing), largest, int(((one >= 0) != (two >= 0)).sum()))
+
+    def __str__(self) -> str:
+        other = "frozen" if self.rule == "refitted" else "refitted"
+        decisions = {0: "no decision", 1: "1 decision"}.get(self.decisions, f"{self.decisions} decisions")
+        return f"with {other} preprocessing scores differ by up to {self.largest:.2g} and {decisions}"
+
+
+@dataclass(frozen=True, eq=False)
+class Recheck:
+    """Scores of the recommended points before and after a real deletion, shape (P,); NaN where nobody answered.
+
+    ``holds`` is true where the retrained model still accepts the point. ``options`` tells, where people were given
+    several, which one each row is about, from 1. ``preprocessing`` compares the two ways in which a pipeline can be
+    retrained, for a model that came from one. ``retrained_by`` says who retrained, if that was not rocerf.
+    """
+
+    before: Array
+    after: Array
+    answered: NDArray[np.bool_]
+    deleted: int
+    k: int
+    promise: str
+    names: tuple[Any, ...]
+    preprocessing: PreprocessingDifference | None = None
+    options: tuple[int, ...] | None = None
+    retrained_by: str | None = None
+
+    @property
+    def holds(self) -> NDArray[np.bool_]:
+        """Letters that still hold, shape (P,)."""
+        return self.answered & (np.nan_to_num(self.after, nan=-np.inf) >= 0)
+
+    @property
+    def broken(self) -> NDArray[np.intp]:
+        """Places of letters that no longer hold."""
+        return np.flatnonzero(self.answered & ~self.holds)
+
+    @property
+    def within_promise(self) -> bool:
+        """Whether so many deletions are covered by the promise that was given."""
+        return self.deleted <= self.k
+
+    def __str__(self) -> str:
+        total, held = int(self.answered.sum()), int(self.holds.sum())
+        covered = "within" if self.within_promise else "beyond"
+        rows = "row" if self.deleted == 1 else "rows"
+        what = "letters" if self.options is None else "options in letters"
+        return (
+            f"{held} of {total} {what} still hold after deleting {self.deleted} {rows} and retraining "
+            f"{'' if self.retrained_by is None else f'by {self.retrained_by} '}"
+            f"({covered} the promise '{self.promise}' about {self.k})"
+            f"{'' if self.preprocessing is None else f'; {self.preprocessing}'}"
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record for each person: whether the letter holds (None: none was given), scores before and after."""
+        return [
+            {
+                "person": self.names[place],
+                **({} if self.options is None else {"option": self.options[place]}),
+                "holds": bool(self.holds[place]) if self.answered[place] else None,
+                "score_before": finite_or_none(self.before[place]),
+                "score_after": finite_or_none(self.after[place]),
+            }
+            for place in range(len(self.before))
+        ]
+
+    def to_json(self) -> str:
+        """The figures as JSON; no ids of training rows."""
+        summary = {"deleted": self.deleted, "k": self.k, "promise": self.promise, "within_promise": self.within_promise}
+        if self.preprocessing is not None:
+            summary["preprocessing"] = asdict(self.preprocessing)
+        return json.dumps({**summary, "summary": str(self), "people": self.records()}, default=str)
+
+
+def recheck(
+    model: Refittable,
+    recourses: Recourses | Sequence[Recourses],
+    deleted_ids: Iterable[Any],
+    *,
+    promised: Settings | None = None,
+    refit: RetrainingRule | None = None,
+) -> Recheck:
+    """Retrain the model without these rows and see which recourses still hold.
+
+    Several batches are options for the same people, as :meth:`rocerf.Rocerf.alternatives` gives them. ``promised`` are
+    the settings that they must have been made with, where these are known; else their own say what was promised. A
+    model taken over from scikit-learn is retrained by the user's own estimator (``refit="own"``) or exactly ("exact"),
+    by default as its rule says.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> letters = rocerf.Rocerf(model, k=4, promise="first_order").explain(data.test.X[:40])
+    >>> print(recheck(model, letters, data.train.ids[:2]))
+    13 of 13 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
+    """
+    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
+    if not batches or not all(isinstance(batch, Recourses) for batch in batches):
+        raise OptionError(
+            "Expected recourses, or several batches of them (as Rocerf.alternatives gives), got "
+            f"{', '.join(type(batch).__name__ for batch in batches) or 'none'}; pass what explain returned."
+        )
+    settings = batches[0].settings if promised is None else promised
+    for batch in batches:
+        check_same_model(model, batch)
+        _check_same_promise(settings, batch)
+    rows = model.train.positions(deleted_ids)
+    later = model.without(model.train.ids[rows]) if len(rows) else model
+    answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
+    before, after = np.full(len(answered), np.nan), np.full(len(answered), np.nan)
+    before[answered] = model.score(matrix[answered])
+    own = getattr(as_retrained_by(model, refit), "own_refit", None) if len(rows) else None
+    after[answered] = (later.score if own is None else own.without(rows).scores)(matrix[answered])
+    difference = None
+    if isinstance(model, LogisticModel) and model.parts is not None and model.parts.recipe is not None:
+        assert isinstance(later, LogisticModel)
+        difference = PreprocessingDifference.between(model, later, model.train.ids[rows], matrix[answered])
+    names = tuple(name for batch in batches for name in batch.names)
+    options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
+    told = options if len(batches) > 1 else None
+    by = None if own is None else "the user's own estimator"
+    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told, by)
+
+
+def _check_same_promise(settings: Settings, recourses: Recourses) -> None:
+    """Refuse recourses that were given another promise than the one they are told to be about."""
+    for name in ("promise", "k"):
+        expected, got = getattr(settings, name), getattr(recourses.settings, name)
+        if got != expected:
+            raise DataError(
+                f"Expected recourses made with {name} {expected!r}, got some made with {got!r}; use the explainer that "
+                "made them (Rocerf.save keeps it), and options of one call of alternatives."
+            )
+
+
+def check_same_model(model: Refittable, recourses: Recourses) -> None:
+    """Refuse recourses that were made with other rows, other columns or another model."""
+    settings = recourses.settings
+    if settings.data_checksum != model.train.checksum:
+        raise DataError(
+            "Expected recourses made with this model's training rows, got recourses made with other rows (their "
+            f"checksum begins with {settings.data_checksum[:8]}, the model's with {model.train.checksum[:8]}); "
+            "use the rows they were made with, columns in the same order."
+        )
+    answered = recourses.answered
+    if recourses.scores is None or not answered.any():
+        return
+    gap = float(np.abs(model.score(recourses.matrix[answered]) - recourses.scores[answered]).max())
+    if not gap <= 1e-5:
+        raise DataError(
+            f"Expected the model the recourses were made with, got one that scores their points differently by up to "
+            f"{gap:.2g}; use the same model, penalty and threshold."
+        )

@@ -1,0 +1,5 @@
+"""``python -m rocerf.cli``."""
+
+from rocerf.cli.app import main
+
+main()

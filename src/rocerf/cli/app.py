@@ -1,0 +1,141 @@
+"""The command line: one thin command for each verb of the library.
+
+Exit codes: 0 done (people without a recourse are a result, not a failure); 1 a mistake of ours; 2 bad
+input, said in one sentence on standard error; 130 interrupted; 141 nobody reads on. Heavy imports happen inside the
+commands, so that ``rocerf --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from rocerf.cli import deletions, explain, letters, research
+from rocerf.cli.options import Json
+from rocerf.cli.outputs import Target, check_targets, write_each
+from rocerf.cli.terminal import console, fail, print_json, say
+from rocerf.cli.terminal import progress as progress_bar
+from rocerf.cli.terminal import table as new_table
+from rocerf.errors import RocerfError
+
+app = typer.Typer(
+    name="rocerf",
+    help="Recourse that survives the right to be forgotten.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+INTERRUPTED = 130
+READER_GONE = 141
+
+
+def main() -> None:
+    """Run the command line; every error on purpose becomes one sentence and exit code 2."""
+    _open_streams()
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a full disk or a reader who left can still be told apart
+    except RocerfError as error:
+        fail(str(error))
+    except (BrokenPipeError, SystemExit):  # whoever reads has seen enough, as `head` does; typer exits for nothing else
+        _leave_quietly()
+    except OSError as error:
+        where = f" at {error.filename}" if error.filename else ""
+        fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
+    except (KeyboardInterrupt, typer.Abort):  # which of them depends on typer's version; newer ones return 130
+        code = INTERRUPTED
+    except Exception as error:
+        if not hasattr(error, "exit_code"):  # not one of the command-line library's own: our mistake
+            if os.environ.get("ROCERF_DEBUG"):
+                raise
+            said = f"internal error ({type(error).__name__}: {error})"
+            fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
+        message = error.format_message() if hasattr(error, "format_message") else ""
+        if message:
+            fail(f"{message.rstrip('.?')}; try 'rocerf --help'.", int(error.exit_code))
+        raise SystemExit(int(error.exit_code)) from None
+    if code == INTERRUPTED:
+        fail("interrupted.", INTERRUPTED)
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _leave_quietly() -> NoReturn:
+    """End as programs do whose reader is gone; what is still to be written goes nowhere instead of failing again."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
+    if sys.__stdout__ is not None:
+        os.dup2(sys.stdout.fileno(), sys.__stdout__.fileno())
+    raise SystemExit(READER_GONE)
+
+
+def _open_streams() -> None:
+    """Where a stream was closed by whoever started us, what goes there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("out/demo.html"),
+    trials: Annotated[int, typer.Option(min=1, help="Random deletions at each share.")] = 100,
+    people: Annotated[int | None, typer.Option(min=1, help="Only the first so many of the refused.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random deletions.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """German Credit: what each promise is worth under random and worst-case deletion, with true retraining."""
+    from rocerf.evaluation.demo import run_demo
+    from rocerf.evaluation.report import write_demo_report
+
+    check_targets([Target("--out", out)])
+    with progress_bar(quiet=as_json) as step:
+        result = run_demo(trials=trials, seed=seed, people=people, progress=step)
+    written = write_each([(out, partial(write_demo_report, result, out))])
+    if as_json:
+        print_json({**result.to_dict(), "report": str(out) if written.paths else None})
+        written.complain()
+        return
+    title = (
+        f"German Credit: {result.told}. Still accepted after deleting rows "
+        f"and retraining: at random ({trials} times each share), and by the worst deletion found of at most k rows"
+    )
+    random = [f"{v.fraction:.1%}" for v in result.methods[0].validity[1:]]
+    table = new_table(title, ["promise", "mean cost", *random, "worst k"])
+    for method in result.methods:
+        shares = [f"{v.mean:.1%}" for v in method.validity[1:]]
+        worst = f"{method.survivors}/{len(method.audited)}"
+        table.add_row(method.name, f"{method.mean_cost:.2f}", *shares, worst)
+    console().print(table)
+    written.complain()
+    say(f"Report: {out}")
+
+
+@app.command()
+def datasets(as_json: Json = False) -> None:
+    """List the data sets that come with rocerf."""
+    from dataclasses import asdict
+
+    from rocerf.data.datasets import list_datasets
+
+    known = list_datasets()
+    if as_json:
+        print_json([asdict(info) for info in known])
+        return
+    table = new_table("Data sets", ["name", "train rows", "test rows", "columns"])
+    for info in known:
+        table.add_row(info.name, *(str(size) for size in (info.rows_train, info.rows_test, info.columns)))
+    console().print(table)
+    for info in known:
+        about = f"{info.name}: {info.title}. {info.availability} Licence: {info.licence}."
+        console().print(about)
+
+
+explain.register(app)
+letters.register(app)
+deletions.register(app)
+research.register(app)

@@ -1,0 +1,240 @@
+"""The commands about deletions: the worst one (attack), what one does to letters (recheck), and doing it (forget)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rocerf.cli.models import ModelFiles, load_explainer, model_of, read_schema
+from rocerf.cli.options import (
+    Deletions,
+    EffortName,
+    EffortOption,
+    Favourable,
+    InversePenalty,
+    Json,
+    Label,
+    ModelFile,
+    Out,
+    PeopleIds,
+    PipelineFile,
+    Preprocessing,
+    Refit,
+    SchemaFile,
+    Seed,
+    ShowRows,
+    Train,
+    TrainIds,
+)
+from rocerf.cli.outputs import Target, Written, check_targets, write_each
+from rocerf.cli.terminal import print_document, print_json, say
+from rocerf.cli.terminal import progress as progress_bar
+from rocerf.errors import NotRemovedError, OptionError
+
+if TYPE_CHECKING:
+    from rocerf.explainer.explainer import Rocerf
+
+
+def attack(
+    train: Train,
+    label: Label,
+    favourable: Favourable,
+    points: Annotated[Path, typer.Option(help="Points to attack, CSV, Parquet, or answers of rocerf explain in JSON.")],
+    k: Deletions,
+    effort: EffortOption = EffortName.THOROUGH,
+    out: Out = None,
+    id_column: PeopleIds = None,
+    train_id_column: TrainIds = None,
+    model: ModelFile = None,
+    pipeline: PipelineFile = None,
+    preprocessing: Preprocessing = None,
+    schema: SchemaFile = None,
+    c: InversePenalty = 1.0,
+    seed: Seed = 1,
+    training_rows: ShowRows = False,
+    as_json: Json = False,
+) -> None:
+    """Search for the worst deletion of at most k rows at each point, retraining for real after each one tried."""
+    from rocerf.cli.files import attack_records, read_labelled_rows, read_points, write_records
+    from rocerf.deletion.adversary import Adversary
+
+    _check_out(out, (train, points, model, pipeline, schema))
+    files = ModelFiles(model, pipeline, preprocessing, c)
+    rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
+    given = read_points(points, id_column=id_column)
+    if schema is not None and given.schema is not None:
+        raise OptionError("Expected --schema only with a table of points, got it with answers that bring their own.")
+    fitted = model_of(rows, files, given.schema if schema is None else read_schema(schema))
+    matrix, names = given.of(fitted)
+    adversary = Adversary(fitted, k, effort=effort, seed=seed)
+    with progress_bar(quiet=as_json) as step:
+        attacks = adversary.attack_all(matrix, progress=lambda done, total: step("points", done, total))
+    records = attack_records(attacks, fitted.score(matrix), names, training_rows=training_rows)
+    written = write_each([] if out is None else [(out, partial(write_records, records, out, private=training_rows))])
+    survive = int((attacks.scores >= 0).sum())
+    searches = ", ".join(attacks.searches)
+    if as_json:
+        print_json({"k": adversary.k, "survive": survive, "searches": attacks.searches, "points": records})
+        written.complain()
+        return
+    say(
+        f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} rows that was tried "
+        f"({int(attacks.retrainings.sum())} models retrained; searches: {searches})."
+    )
+    if len(attacks):
+        say(f"Lowest score found: {attacks.scores.min():.6f} (accepted from 0 on).")
+    _tell(written)
+
+
+def recheck(
+    train: Train,
+    label: Label,
+    favourable: Favourable,
+    recourses: Annotated[
+        list[Path],
+        typer.Option(help="Answers already given: JSON written by rocerf explain (repeatable: alternatives)."),
+    ],
+    deleted: Annotated[Path, typer.Option(help="Ids of the rows to delete, one a line.")],
+    out: Out = None,
+    train_id_column: TrainIds = None,
+    model: ModelFile = None,
+    pipeline: PipelineFile = None,
+    preprocessing: Preprocessing = None,
+    c: InversePenalty = 1.0,
+    refit: Refit = None,
+    as_json: Json = False,
+) -> None:
+    """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""
+    from rocerf.audit.recheck import recheck as check_again
+    from rocerf.cli.files import read_ids, read_labelled_rows, write_records
+    from rocerf.recourse.result import Recourses
+
+    _check_out(out, (train, *recourses, deleted, model, pipeline))
+    files = ModelFiles(model, pipeline, preprocessing, c)
+    rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
+    given = [Recourses.from_json(path) for path in recourses]
+    fitted = model_of(rows, files, given[0].schema)
+    who: Any = None if refit is None else refit.value
+    result = check_again(fitted, given, read_ids(deleted, fitted.train), refit=who)
+    written = write_each([] if out is None else [(out, partial(write_records, result.records(), out))])
+    if as_json:
+        print_document(result.to_json())
+        written.complain()
+        return
+    say(f"{result}.")
+    for place in result.broken[:10]:
+        option = "" if result.options is None else f", option {result.options[place]}"
+        say(f"  no longer holds: person {result.names[place]}{option}")
+    if len(result.broken) > 10:
+        say(f"  ... and {len(result.broken) - 10} more; write all with --out or --json")
+    _tell(written)
+
+
+def forget(
+    explainer: Annotated[Path, typer.Option(help="Folder written by explain --save-explainer.")],
+    deleted: Annotated[Path, typer.Option(help="Ids of the rows to forget, one a line.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the new explainer; default: replaces the old.")] = None,
+    pipeline: PipelineFile = None,
+    save_pipeline: Annotated[Path | None, typer.Option(help="Write the pipeline fitted anew here, .skops.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out a deletion request: model and explainer made anew, in which nothing of these rows is left.
+
+    A LogisticRegression that was given as --model is not in the folder: rocerf fits the new model, to the exact
+    optimum, and promises are then about rocerf's exact retraining.
+    """
+    from rocerf.cli.files import read_ids
+
+    if (pipeline is None) != (save_pipeline is None):
+        raise OptionError(
+            "Expected --pipeline and --save-pipeline together, since a pipeline that was fitted on the rows to forget "
+            "must not stay in use, got one of them; add the other (it may name the same file)."
+        )
+    old = load_explainer(explainer, pipeline)
+    ids = read_ids(deleted, old.model.train)
+    new = old.forget(ids)
+    target = out or explainer
+    left = _saved(new, target)
+    if save_pipeline is not None:
+        _write_pipeline(new.model, save_pipeline)
+    written = Written((target,) if save_pipeline is None else (target, save_pipeline), (), left)
+    rows, told = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
+    gone = len(old.model.train) - rows
+    if as_json:
+        print_json({"forgotten": gone, "training_rows": rows, "not_reached": told})
+        written.complain()
+        return
+    say(
+        f"Forgotten: {gone} {'row' if gone == 1 else 'rows'}; {rows} are left. Made anew from these: the model with "
+        "its scaling and preprocessing, what was guessed of the schema (ranges, categories), the units of costs, a "
+        "calibrated margin, and what the promise had found or proven."
+    )
+    say("Not reached from here, and yours to see to:")
+    for sentence in told:
+        say(f"  {sentence}")
+    _tell(written)
+
+
+def _saved(new: Rocerf, target: Path) -> tuple[str, ...]:
+    """Save the explainer; what is left of the old one, in sentences, to be said when all is done."""
+    try:
+        new.save(target)
+    except NotRemovedError as error:
+        return (str(error),)
+    return ()
+
+
+def _write_pipeline(model: Any, path: Path) -> None:
+    """The fitted pipeline, whole or not at all: the file may be the one that it replaces."""
+    from skops.io import dumps
+
+    from rocerf.storage.whole_file import write_bytes
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, dumps(model.parts.deployed.pipeline))
+
+
+def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
+    """What may still hold something of the rows, in sentences."""
+    told = [] if kept is None else [f"the old explainer in {kept}: delete it"]
+    if getattr(old.model, "deployed_theta", None) is not None and getattr(new.model, "deployed_theta", None) is None:
+        told.append(
+            "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
+            "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left, and "
+            "from now on retraining means rocerf's exact retraining (model.without), of which another fit may stop "
+            "short: deploy the new one, or fit yours on the rows left and make an explainer of that"
+        )
+    return [
+        *told,
+        "copies and backups of the folder, the training table, the file of ids, and model files of your own",
+        "answers written with --training-rows, which name rows, and schema files written from the rows",
+        "other answers written before as JSON, which hold traces of the rows: a checksum of all of them, by which "
+        "guesses at one row can be tried, numbers put for missing ones, and guessed bounds and categories",
+        "letters already sent, and their files, which were found with these rows: rocerf recheck says which still hold",
+        "the schema's declared parts: a category or bound that you wrote down stays",
+    ]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(attack)
+    app.command()(recheck)
+    app.command()(forget)
+
+
+def _check_out(out: Path | None, sources: Iterable[Path | None]) -> None:
+    from rocerf.cli.files import check_output
+
+    if out is not None:
+        check_output(out)
+        check_targets([Target("--out", out)], sources)
+
+
+def _tell(written: Written) -> None:
+    for path in written.paths:
+        say(f"Written: {path}")
+    written.complain()

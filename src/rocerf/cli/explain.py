@@ -1,0 +1,333 @@
+"""The commands that answer people: what may change (schema), and the answers (explain)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rocerf.cli.models import ModelFiles, model_of, read_schema
+from rocerf.cli.options import (
+    Columns,
+    CostName,
+    Deletions,
+    EffortName,
+    EffortOption,
+    Favourable,
+    InversePenalty,
+    Json,
+    Label,
+    ModelFile,
+    Out,
+    PeopleIds,
+    PipelineFile,
+    Preprocessing,
+    PromiseName,
+    SchemaFile,
+    Seed,
+    ShowRows,
+    SolverName,
+    Train,
+    TrainIds,
+)
+from rocerf.cli.outputs import Target, check_targets, write_each
+from rocerf.cli.terminal import console, print_document, print_json, say
+from rocerf.cli.terminal import progress as progress_bar
+from rocerf.cli.terminal import table as new_table
+from rocerf.errors import FileFormatError, OptionError
+
+if TYPE_CHECKING:
+    from rocerf.data.schema import FeatureSchema
+    from rocerf.explainer.explainer import Rocerf
+    from rocerf.recourse.result import Recourses
+
+
+#: Files of alternatives that are looked at before the work; nobody has more.
+MOST_CHECKED = 100
+
+
+def schema(
+    train: Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; columns of numbers and text, a label.")],
+    label: Label,
+    train_id_column: TrainIds = None,
+    immutable: Annotated[Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
+    increase_only: Annotated[Columns, typer.Option(help="Column that may only rise (repeatable).")] = None,
+    decrease_only: Annotated[Columns, typer.Option(help="Column that may only fall (repeatable).")] = None,
+    integer: Annotated[Columns, typer.Option(help="Column of whole numbers (repeatable).")] = None,
+    quantiles: Annotated[tuple[float, float], typer.Option(help="Shares of the rows that give the bounds.")] = (0, 1),
+    out: Annotated[Path | None, typer.Option(help="Write the schema here, .yaml, to edit it.")] = None,
+    check: Annotated[Path | None, typer.Option(help="Hold this schema (.yaml) against the rows instead.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What columns mean and what people may change: guessed from rows, or a schema of yours held against them."""
+    from rocerf.cli.files import read_features
+    from rocerf.data.schema import FeatureSchema
+
+    if out is not None and not out.name.lower().endswith((".yaml", ".yml")):
+        raise FileFormatError(f"Expected a schema file ending in .yaml, got {out.name}; rename it.")
+    rules = (immutable, increase_only, decrease_only, integer)
+    if check is not None and (any(rules) or out is not None or tuple(quantiles) != (0, 1)):
+        raise OptionError("Expected --check alone, since it guesses and writes nothing, got other options; drop them.")
+    frame, _ = read_features(train, label=label, id_column=train_id_column)
+    if check is not None:
+        _print_check(FeatureSchema.from_yaml(check), frame, as_json)
+        return
+    guessed = FeatureSchema.from_frame(
+        frame,
+        immutable=immutable or (),
+        increase_only=increase_only or (),
+        decrease_only=decrease_only or (),
+        integer=integer or (),
+        quantiles=quantiles,
+    )
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        guessed.to_yaml(out)
+    if as_json:
+        print_json(guessed.to_dict())
+        return
+    for line in str(guessed).split("\n"):
+        say(line)
+    if out is not None:
+        say(f"Written: {out}")
+
+
+def explain(
+    train: Train,
+    label: Label,
+    favourable: Favourable,
+    people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
+    k: Deletions,
+    promise: Annotated[PromiseName, typer.Option(help="What is promised.")] = PromiseName.RETRAINED,
+    out: Out = None,
+    id_column: PeopleIds = None,
+    train_id_column: TrainIds = None,
+    model: ModelFile = None,
+    pipeline: PipelineFile = None,
+    preprocessing: Preprocessing = None,
+    c: InversePenalty = 1.0,
+    delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
+    cost: Annotated[CostName | None, typer.Option(help="What a change costs; default: l2.")] = None,
+    prices: Annotated[Path | None, typer.Option(help="Your own prices of changes, .yaml, instead of --cost.")] = None,
+    schema: SchemaFile = None,
+    immutable: Annotated[Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
+    max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many attributes change.")] = None,
+    alternatives: Annotated[int, typer.Option(min=1, help="Up to so many answers for each person.")] = 1,
+    solver: Annotated[SolverName, typer.Option(help="How the optimum is found.")] = SolverName.AUTO,
+    effort: EffortOption = EffortName.NORMAL,
+    seed: Seed = 0,
+    save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
+    training_rows: ShowRows = False,
+    as_json: Json = False,
+) -> None:
+    """Recourse for every person of a file, with a stated promise about deleted training rows."""
+    from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
+    from rocerf.explainer.files import check_folder
+
+    targets = _targets(out, alternatives, save_explainer)
+    check_targets(targets, (train, people, model, pipeline, prices, schema))
+    if save_explainer is not None and promise is PromiseName.PLAIN:
+        raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
+    if save_explainer is not None:
+        check_folder(save_explainer)
+    rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
+    asking = read_people(people, id_column=id_column)
+    rules = None if schema is None else read_schema(schema)
+    fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
+    options = {
+        "cost": _cost(cost, prices),
+        "schema": _with_fixed(_rules(rules, fitted), immutable or []),
+        "max_changes": max_changes,
+    }
+    explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
+    with progress_bar(quiet=as_json) as step:
+        if promise is PromiseName.CERTIFIED:
+            explainer.prepare(lambda done, total: step("proof", done, total))
+        batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
+    files = [] if out is None else _numbered(out, len(batches))
+    # The answers first: what follows can be made again from them and the same files.
+    steps: list[tuple[Path, Any]] = [
+        (path, partial(write_recourses, batch, path, training_rows=training_rows))
+        for batch, path in zip(batches, files, strict=False)
+    ]
+    if save_explainer is not None:
+        steps.append((save_explainer, partial(explainer.save, save_explainer)))
+    written = write_each(steps)
+    if as_json:
+        print_document(_json_of(batches, alternatives, training_rows))
+    else:
+        _print_summary(batches, written.paths, show=not files)
+        if schema is None and not immutable:
+            say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
+    written.complain()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(schema)
+    app.command()(explain)
+
+
+def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -> list[Target]:
+    """What will be written; alternatives beside the first one."""
+    from rocerf.cli.files import check_output
+
+    targets = []
+    if out is not None:
+        check_output(out)
+        targets += [Target("--out", path) for path in _numbered(out, min(alternatives, MOST_CHECKED))]
+    if save_explainer is not None:
+        targets.append(Target("--save-explainer", save_explainer, folder=True))
+    return targets
+
+
+def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
+    complete, found = _complete_rows(given, frame)
+    found += given.validate(complete)
+    unknown = [str(name) for name in frame.columns if str(name) not in given.names]
+    if unknown:
+        found.append(f"columns that the schema does not know: {', '.join(unknown)}")
+    if as_json:
+        print_json({"rows": len(frame), "findings": found})
+        return
+    for line in str(given).split("\n"):
+        say(line)
+    say(f"The schema fits all {len(frame)} rows." if not found else f"The schema can be used with {len(frame)} rows:")
+    for sentence in found:
+        say(f"  {sentence}")
+
+
+def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
+    """The rows with all numbers, and how many have not: those a pipeline may fill in, so they are no mistake."""
+    from rocerf.data.feature import Kind
+
+    numbers = [f.name for f in given if f.kind is not Kind.CATEGORICAL and f.name in frame.columns]
+    gone = frame[numbers].isna()
+    told = [
+        f"{int(count)} of {len(frame)} rows have no value of {name!r}, and are not checked; a pipeline must fill it in"
+        for name, count in gone.sum().items()
+        if count
+    ]
+    return frame[~gone.any(axis=1)], told
+
+
+def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
+    """The schema of the file, however little it says; else the model's; else that of plain numbers."""
+    own: FeatureSchema | None = fitted.schema if given is None else given
+    return _plain_schema(fitted.train) if own is None else own
+
+
+def _plain_schema(train: Any) -> FeatureSchema:
+    """Numbers move freely; columns of 0 and 1 are questions, and nobody is told to be 1.13 of something."""
+    from dataclasses import replace
+
+    from rocerf.data.guess import Guess
+    from rocerf.data.schema import FeatureSchema, Kind
+
+    made = FeatureSchema.free(train.columns)
+    for name, column in zip(train.columns, train.X.T, strict=True):
+        if ((column == 0) | (column == 1)).all():
+            made = made.edit(name, kind=Kind.BINARY)
+    return replace(made, guessed=Guess.of(made, fields=("kind",)))
+
+
+def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema:
+    from rocerf.data.schema import Direction
+
+    for name in immutable:
+        rules = rules.edit(name, direction=Direction.FIXED)
+    return rules
+
+
+def _cost(cost: CostName | None, prices: Path | None) -> Any:
+    from rocerf.cli.files import read_mapping
+    from rocerf.recourse.cost import CostTable
+
+    if prices is None:
+        return str(cost or CostName.L2)
+    if cost is not None:
+        raise OptionError("Expected --cost or --prices, got both; drop one.")
+    return CostTable(read_mapping(prices, "prices of changes"))
+
+
+def _explainer(
+    fitted: Any, k: str, promise: PromiseName, delta: str, options: dict[str, Any], search: dict[str, Any]
+) -> Rocerf:
+    from rocerf.explainer.explainer import Rocerf
+    from rocerf.promises.plain import Plain
+
+    if promise is PromiseName.PLAIN:
+        return Rocerf(fitted, 0, promise=Plain(fitted), **options)
+    margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
+    return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
+
+
+def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -> tuple[Recourses, ...]:
+    from dataclasses import replace
+
+    batches = (
+        explainer.alternatives(asking, alternatives, progress=progress)
+        if alternatives > 1
+        else (explainer.explain(asking, progress=progress),)
+    )
+    if explainer.promise.wording.name != PromiseName.PLAIN:
+        return batches
+    return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)
+
+
+def _numbered(out: Path, count: int) -> list[Path]:
+    """Where alternatives go: answers.json, answers-2.json, ..."""
+    return [out if place == 0 else out.with_name(f"{out.stem}-{place + 1}{out.suffix}") for place in range(count)]
+
+
+def _json_of(batches: Sequence[Recourses], alternatives: int, training_rows: bool) -> str:
+    texts = [batch.to_json(training_rows=training_rows) for batch in batches]
+    return texts[0] if alternatives == 1 else f'{{"alternatives": [{", ".join(texts)}]}}'
+
+
+def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, show: bool) -> None:
+    import numpy as np
+
+    from rocerf.recourse.result import Status
+
+    recourses = batches[0]
+    settings = recourses.settings
+    table = new_table(
+        f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
+    )
+    counts: dict[str, int] = {}
+    for status in recourses.statuses:
+        counts[status.code] = counts.get(status.code, 0) + 1
+    for code, count in counts.items():
+        table.add_row(code, str(count))
+    console().print(table)
+    if recourses.answered.any():
+        say(f"Mean cost {recourses.costs[recourses.answered].mean():.3f} ({settings.cost}).")
+        say(f"Promise: {settings.sentence}.")
+    for number, batch in enumerate(batches[1:], start=2):
+        say(f"{int(batch.answered.sum())} of them have {number} options or more.")
+    if recourses.held_out is not None:
+        say(f"Checked: {recourses.held_out}.")
+    for status in dict.fromkeys(recourses.statuses):
+        if status is not Status.ANSWERED:
+            first = recourses.statuses.index(status)
+            say(f"{status.code}: {recourses.reasons[first]}")
+    if show:
+        shown = np.flatnonzero(recourses.answered)[:5]
+        for place in shown:
+            recourse = recourses[int(place)]
+            say(f"  person {recourse.name}: {'; '.join(map(str, recourse.changes))}")
+        if len(recourses) > len(shown):
+            say("  ... write all of them with --out answers.csv or --json")
+    for path in written:
+        say(f"Written: {path}")
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"Expected a number >= 0 or 'calibrate' for {option}, got {text!r}.") from None

@@ -1,0 +1,295 @@
+"""Tables on disk: training rows and people read from CSV or Parquet, recourses written."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.audit.recheck import check_same_model
+from rocerf.cli.csv_files import read_csv, write_csv
+from rocerf.data.documents import read_text, yaml_document
+from rocerf.data.training_set import TrainingSet
+from rocerf.deletion.adversary import Attacks
+from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError, RocerfError
+from rocerf.letters.files import letter_file_names
+from rocerf.letters.letter import Letter
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.recourse.result import Recourses
+from rocerf.storage.whole_file import write_files, write_text
+from rocerf.types import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.data.schema import FeatureSchema
+
+
+def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
+    """A CSV (also gzipped) or Parquet file as a DataFrame; ids in a CSV are kept as they are written."""
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileFormatError(f"Expected a file at {path}, found none; check the path.")
+    name = path.name.lower()
+    try:
+        if name.endswith((".parquet", ".pq")):
+            return pd.read_parquet(path)
+        if name.endswith((".csv", ".csv.gz")):
+            return read_csv(path, id_column)
+    except RocerfError:
+        raise
+    except ImportError:
+        raise MissingExtraError("pyarrow", "scale", "reading Parquet files") from None
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        said = str(error).strip().rstrip(".")
+        raise FileFormatError(f"Expected a readable table at {path}, got an error: {said}; check the file.") from error
+    raise FileFormatError(f"Expected a .csv, .csv.gz or .parquet file, got {path.name}; convert it first.")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Training rows as they stand in a file, any columns, indexed by their ids; labels and the favourable one."""
+
+    frame: pd.DataFrame
+    labels: NDArray[Any]
+    favourable: Any
+
+    def training_set(self) -> TrainingSet:
+        """The rows as numbers; columns of text are refused."""
+        return TrainingSet(self.frame, self.labels, favourable=self.favourable)
+
+
+def read_training_set(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> TrainingSet:
+    """Training rows from a file: all columns but the label and the ids are features, and numbers."""
+    return read_labelled_rows(path, label=label, favourable=favourable, id_column=id_column).training_set()
+
+
+def read_features(path: Path, *, label: str, id_column: str | None = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """The features of training rows in a file, indexed by their ids, and the labels."""
+    frame = _with_ids(read_table(path, id_column), id_column, path)
+    if label not in frame.columns:
+        raise ColumnError(
+            f"Expected a label column {label!r} in {path.name}, got only {_shown(frame.columns)}; name it with --label."
+        )
+    if frame.empty:
+        raise DataError(f"Expected training rows in {path.name}, got a header only; check the file.")
+    return frame.drop(columns=label), frame[label]
+
+
+def read_labelled_rows(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> LabelledRows:
+    """Training rows from a file with their labels.
+
+    ``favourable`` is text, as typed on a command line; it is matched to the label it spells.
+    """
+    frame, labels = read_features(path, label=label, id_column=id_column)
+    spelled = {_spelling(value): value for value in labels.dropna().unique().tolist()}
+    if favourable not in spelled:
+        raise LabelError(
+            f"Expected the favourable label to be one of {_shown(spelled)} in column {label!r}, got {favourable!r}; "
+            "name it with --favourable."
+        )
+    return LabelledRows(frame, labels.to_numpy(), spelled[favourable])
+
+
+def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
+    """People from a file; columns the model does not know are left aside."""
+    frame = _with_ids(read_table(path, id_column), id_column, path)
+    repeated = frame.index[frame.index.duplicated()]
+    if len(repeated):
+        raise IdError(
+            f"Expected each person of {path.name} once, got {repeated[0]!r} again in column {id_column!r}; answers "
+            "are known by it, so give everybody an id of their own."
+        )
+    # Nobody asking is no mistake, but columns without a value have no type either.
+    return frame if len(frame) else frame.astype("float64")
+
+
+def check_output(path: Path) -> None:
+    """Refuse a name that :func:`write_recourses` could not write to, before any work is done."""
+    if path.suffix.lower() not in (".csv", ".json"):
+        raise FileFormatError(f"Expected an output file ending in .csv or .json, got {path.name}; rename it.")
+
+
+def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = False) -> None:
+    """Answers to ``.csv`` (never with ids of training rows) or ``.json``, its owner's only if they are in it."""
+    check_output(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name.lower().endswith(".csv"):
+        frame = recourses.to_frame()
+        frame.insert(0, "recourse_person" if "person" in frame else "person", frame.index)
+        write_csv(frame, path)
+    else:
+        write_text(path, recourses.to_json(training_rows=training_rows), private=training_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPoints:
+    """Points to be attacked: answers of ``rocerf explain``, which know their schema, or a table."""
+
+    source: Recourses | pd.DataFrame
+
+    @property
+    def schema(self) -> FeatureSchema | None:
+        """What the points' columns mean, if the file says so."""
+        return self.source.schema if isinstance(self.source, Recourses) else None
+
+    def of(self, model: LogisticModel) -> tuple[Array, list[Any]]:
+        """The points (P, d) of this model with their names; unanswered people and incomplete rows are left out."""
+        if isinstance(self.source, Recourses):
+            check_same_model(model, self.source)
+            matrix, names = self.source.matrix, list(self.source.names)
+        else:
+            matrix, names = model.matrix(self.source), self.source.index.tolist()
+        complete = np.asarray(np.isfinite(matrix).all(axis=1))
+        return matrix[complete], [name for name, kept in zip(names, complete, strict=True) if kept]
+
+
+def read_points(path: Path, *, id_column: str | None = None) -> GivenPoints:
+    """Points from a table, or from answers written by ``rocerf explain`` as JSON."""
+    if path.name.lower().endswith(".json"):
+        return GivenPoints(Recourses.from_json(path))
+    return GivenPoints(read_people(path, id_column=id_column))
+
+
+def read_ids(path: Path, train: TrainingSet) -> list[Any]:
+    """Ids of training rows, one a line, as the training set spells them."""
+    if not path.exists() or path.is_dir():
+        raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
+    spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
+    try:
+        lines = [text if text in spelled else text.strip() for text in read_text(path).split("\n") if text.strip()]
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"Expected row ids as text in UTF-8 in {path.name}, got other bytes ({error.reason}); save it as UTF-8."
+        ) from error
+    unknown = [line for line in lines if line not in spelled]
+    if unknown:
+        raise IdError(
+            f"Expected one id of a training row a line in {path.name}, without a header, got {len(unknown)} lines that "
+            f"are none, the first {unknown[0]!r}; ids look like {_spelling(train.ids.tolist()[0])!r}."
+        )
+    return [spelled[line] for line in lines]
+
+
+def attack_records(
+    attacks: Attacks, before: Array, names: list[Any], *, training_rows: bool = False
+) -> list[dict[str, Any]]:
+    """One record for each attacked point; ids of training rows only where asked for."""
+    records = []
+    for name, score, attack in zip(names, before, attacks, strict=True):
+        record: dict[str, Any] = {
+            "person": name,
+            "score_before": float(score),
+            "score_after": float(attack.score) if np.isfinite(attack.score) else None,
+            "survives": bool(attack.score >= 0),
+            "deletions": len(attack.deleted_ids),
+            "found_by": attack.found_by,
+            "retrainings": attack.retrainings,
+        }
+        if training_rows:
+            record["deleted_ids"] = attack.deleted_ids.tolist()
+        records.append(record)
+    return records
+
+
+def write_records(records: list[dict[str, Any]], path: Path, *, private: bool = False) -> None:
+    """Records to ``.csv`` or ``.json``; ``private`` ones only their owner can read."""
+    import pandas as pd
+
+    check_output(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name.lower().endswith(".csv"):
+        write_csv(pd.DataFrame(records), path, private=private)
+    else:
+        write_text(path, json.dumps(records, indent=1, default=str), private=private)
+
+
+def read_mapping(path: Path, what: str) -> dict[Any, Any]:
+    """A YAML (or JSON) file that maps names to values, such as prices."""
+    if not path.is_file():
+        raise FileFormatError(f"Expected a file with {what} at {path}, found none; check the path.")
+    try:
+        document = yaml_document(read_text(path))
+    except ValueError as error:
+        said = " ".join(str(error).split())
+        raise FileFormatError(f"Expected {what} in YAML, got something else ({said}); correct {path.name}.") from error
+    if not isinstance(document, dict):
+        raise FileFormatError(
+            f"Expected {what} as lines 'name: value' in {path.name}, got {type(document).__name__}; correct the file."
+        )
+    return document
+
+
+def write_letters(letters: Sequence[Letter], folder: Path, kind: str) -> list[Path]:
+    """Each letter to a file of its own, named after the person; ``kind`` is text, html or json.
+
+    Each file is the old one or the new one, whole, and none is touched before all are on the disk.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = [path.name for path in folder.iterdir()]
+    names = letter_file_names([letter.person for letter in letters], LETTERS[kind], taken)
+    texts = ((folder / name, letter_as(letter, kind)) for name, letter in zip(names, letters, strict=True))
+    try:
+        write_files(texts)
+    except OSError as error:
+        raise FileFormatError(
+            f"Expected to write {len(letters)} letters in {folder}, got {error.strerror or error} at "
+            f"{Path(str(error.filename)).name}; letters of an earlier run may still stand there: make room or choose "
+            "another folder, and write all again."
+        ) from error
+    return [folder / name for name in names]
+
+
+#: Forms of letters, and how their files end.
+LETTERS = {"text": "txt", "html": "html", "json": "json"}
+
+
+def letter_as(letter: Letter, kind: str) -> str:
+    """A letter in one of its forms, ending in a new line."""
+    text = {"text": letter.to_text, "html": letter.to_html, "json": letter.to_json}[kind]()
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def spelled_as(names: Iterable[Any], typed: Sequence[str]) -> list[int]:
+    """Places of the people whose names are typed so."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(_spelling(name), []).append(place)
+    for text in typed:
+        if text not in places:
+            raise IdError(f"Expected people of the answers, got {text!r}; known: {_shown(places)}.")
+        if len(places[text]) > 1:
+            raise IdError(f"Expected one person called {text!r}, got {len(places[text])}; give them ids of their own.")
+    return [places[text][0] for text in dict.fromkeys(typed)]
+
+
+def _with_ids(frame: pd.DataFrame, id_column: str | None, path: Path) -> pd.DataFrame:
+    if id_column is None:
+        return frame
+    if id_column not in frame.columns:
+        raise ColumnError(
+            f"Expected an id column {id_column!r} in {path.name}, got only {_shown(frame.columns)}; name one of these."
+        )
+    missing = int(frame[id_column].isna().sum())
+    if missing:
+        raise IdError(f"Expected an id in every row of {path.name}, got {missing} without; fill column {id_column!r}.")
+    return frame.set_index(id_column)
+
+
+def _shown(names: Iterable[Any]) -> str:
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:8]) + (", ..." if len(texts) > 8 else "")
+
+
+def _spelling(value: Any) -> str:
+    """How a person would type a label: 1, not 1.0 or np.int64(1)."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

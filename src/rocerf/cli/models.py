@@ -1,0 +1,89 @@
+"""The model that a command speaks of, from its files: a pipeline, a LogisticRegression, or one fitted on the spot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocerf.cli.options import PreprocessingName
+from rocerf.errors import FileFormatError, OptionError
+
+if TYPE_CHECKING:
+    from rocerf.cli.files import LabelledRows
+    from rocerf.data.schema import FeatureSchema
+    from rocerf.explainer.explainer import Rocerf
+    from rocerf.models.logistic.model import LogisticModel
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What a command was told about the model: at most one of the two files, and what goes with it."""
+
+    model: Path | None = None
+    pipeline: Path | None = None
+    preprocessing: PreprocessingName | None = None
+    c: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.pipeline is None and self.preprocessing is not None:
+            raise OptionError("Expected --preprocessing only with --pipeline, got it alone; add one or drop the other.")
+        if self.pipeline is not None and self.model is not None:
+            raise OptionError("Expected --model or --pipeline, got both; drop one.")
+
+
+def model_of(rows: LabelledRows, files: ModelFiles, rules: FeatureSchema | None = None) -> LogisticModel:
+    """The model with its training rows; ``rules`` is the schema that a pipeline's columns are read by."""
+    if files.pipeline is not None:
+        return _pipeline_model(files.pipeline, rows, rules, str(files.preprocessing or PreprocessingName.FROZEN))
+    return _numeric_model(rows, rules, files.model, files.c)
+
+
+def read_schema(path: Path) -> FeatureSchema:
+    """A schema from its file."""
+    from rocerf.data.schema import FeatureSchema
+
+    if not path.is_file():
+        raise FileFormatError(f"Expected a schema file at {path}, found none; write one with rocerf schema --out.")
+    return FeatureSchema.from_yaml(path)
+
+
+def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
+    """A saved explainer, with the pipeline that its model was made from, if that is given."""
+    from rocerf.explainer.explainer import Rocerf
+    from rocerf.models.logistic.model import LogisticModel
+    from rocerf.models.sklearn.skops_file import load_skops_pipeline
+
+    if pipeline is None:
+        return Rocerf.load(folder)
+    fitted = load_skops_pipeline(pipeline)
+    return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
+
+
+def _pipeline_model(path: Path, rows: LabelledRows, rules: FeatureSchema | None, preprocessing: str) -> LogisticModel:
+    """The model of a pipeline read from a file, on the columns that it takes."""
+    from rocerf.models.sklearn.pipeline import from_pipeline
+    from rocerf.models.sklearn.skops_file import load_skops_pipeline
+
+    fitted = load_skops_pipeline(path)
+    taken = rules.names if rules is not None else getattr(fitted, "feature_names_in_", rows.frame.columns)
+    frame = rows.frame[[name for name in rows.frame.columns if name in set(taken)]]
+    options: dict[str, Any] = {"favourable": rows.favourable, "preprocessing": preprocessing}
+    model: LogisticModel = from_pipeline(fitted, frame, rows.labels, schema=rules, **options)
+    return model
+
+
+def _numeric_model(rows: LabelledRows, rules: FeatureSchema | None, path: Path | None, c: float) -> LogisticModel:
+    """A logistic model of a table of numbers, fitted here or read from a file."""
+    from rocerf.data.feature import Kind
+    from rocerf.models.logistic.model import LogisticModel
+    from rocerf.models.sklearn.skops_file import load_skops_model
+
+    texts = [feature.name for feature in rules or () if feature.kind is Kind.CATEGORICAL]
+    if texts:
+        raise OptionError(
+            f"Expected --pipeline for a schema with categories such as {texts[0]!r}, got none: something must turn "
+            "them into numbers; fit a pipeline, or make them columns of 0 and 1."
+        )
+    train = rows.training_set()
+    return LogisticModel.fit(train, C=c) if path is None else LogisticModel.from_sklearn(load_skops_model(path), train)

@@ -1,0 +1,246 @@
+"""The commands for research: reproduce the paper, and compare methods on one's own table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rocerf.cli.options import Refit
+from rocerf.cli.outputs import Target, check_targets, write_each
+from rocerf.cli.terminal import console, print_json, say
+from rocerf.cli.terminal import progress as progress_bar
+from rocerf.cli.terminal import table as new_table
+from rocerf.errors import OptionError
+from rocerf.visible import visible
+
+if TYPE_CHECKING:
+    from rocerf.evaluation.compare import Comparison
+    from rocerf.reproduction.jobs import Standing
+    from rocerf.reproduction.runner import Reproduction
+    from rocerf.reproduction.settings import ExperimentSettings
+
+
+class Effort(StrEnum):
+    """How hard the adversary looks."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    THOROUGH = "thorough"
+
+
+#: People left out who are named one by one.
+NAMED = 10
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures, the report and finished jobs.")],
+    quick: Annotated[
+        bool | None, typer.Option("--quick/--full", help="Minutes, or the paper's size; default: quick.")
+    ] = None,
+    settings: Annotated[Path | None, typer.Option(help="Settings in YAML: a preset and what differs from it.")] = None,
+    device: Annotated[str | None, typer.Option(help="Where networks are trained: cpu, cuda, ...")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: one for each core.")] = None,
+    datasets: Annotated[str | None, typer.Option(help="Only these, with commas: german, compas, adult.")] = None,
+    models: Annotated[str | None, typer.Option(help="Only these, with commas: lr, nn.")] = None,
+    only: Annotated[str | None, typer.Option(help="Only these kinds of jobs, with commas, and what they need.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Every table and figure of the paper, ours beside the paper's numbers; a run that was stopped is continued."""
+    from rocerf.deletion.threads import workers as cores
+    from rocerf.reproduction.runner import reproduce as run
+
+    chosen = _settings(quick, settings, {"device": device, "datasets": _names(datasets), "models": _names(models)})
+    with _standing(quiet=as_json) as tell:
+        done = run(chosen, out, workers=workers or cores(), only=_names(only), progress=tell)
+    if as_json:
+        print_json(_document(done))
+    else:
+        _print_reproduction(done)
+    if done.failed:  # a data set that cannot be had is no failure
+        raise typer.Exit(1)
+
+
+def compare(
+    train: Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")],
+    label: Annotated[str, typer.Option(help="Name of the label column.")],
+    favourable: Annotated[str, typer.Option(help="The label a person hopes for.")],
+    people: Annotated[Path, typer.Option(help="People who ask, CSV or Parquet, with the same columns.")],
+    k: Annotated[str, typer.Option("--k", help="Rows deleted: a number, or a share such as 0.5%.")],
+    methods: Annotated[str | None, typer.Option(help="Methods to compare, with commas.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Random deletions of k rows.")] = 100,
+    out: Annotated[Path | None, typer.Option(help="Folder for compare.csv and trials.csv.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column that identifies people, left out.")] = None,
+    train_id_column: Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")] = None,
+    c: Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")] = 1.0,
+    network: Annotated[bool, typer.Option("--network", help="Train the paper's network instead.")] = False,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the network.")] = 100,
+    device: Annotated[str, typer.Option(help="Where the network is trained: cpu, cuda, ...")] = "cpu",
+    effort: Annotated[Effort, typer.Option(help="How hard the adversary looks.")] = Effort.NORMAL,
+    refit: Refit = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random steps.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Methods side by side on your own rows and model: cost, and validity when rows are deleted and it is retrained."""
+    from rocerf.cli.files import read_people, read_training_set
+    from rocerf.evaluation.compare import compare as run
+
+    if out is not None:
+        files = [Target("--out", out / name) for name in ("compare.csv", "trials.csv")]
+        check_targets(files, (train, people, model))
+    rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
+    asking = read_people(people, id_column=id_column)
+    fitted = _fitted(rows, model, c, network=network, epochs=epochs, seed=seed, device=device)
+    with progress_bar(quiet=as_json) as step:
+        who: Any = None if refit is None else refit.value
+        options = {"trials": trials, "effort": effort, "seed": seed, "refit": who}
+        found = run(fitted, asking, k, methods=_names(methods), progress=step, **options)
+    written = write_each([] if out is None else [(out / "compare.csv", partial(_write_comparison, found, out))])
+    if as_json:
+        counts = {"people": found.people, "accepted": found.accepted, "incomplete": list(map(str, found.incomplete))}
+        print_json({"k": found.k, "training_rows": found.training_rows, **counts, "methods": found.rows})
+    else:
+        _print_comparison(found)
+        for path in written.paths:
+            say(f"Written: {path}")
+    written.complain()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(reproduce)
+    app.command()(compare)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _settings(quick: bool | None, path: Path | None, changes: dict[str, Any]) -> ExperimentSettings:
+    from rocerf.reproduction.settings import ExperimentSettings
+
+    preset = "full" if quick is False else "quick"
+    if path is None:
+        chosen = ExperimentSettings.preset_named(preset)
+    else:
+        chosen = ExperimentSettings.read(path, preset)
+        if quick is not None and chosen.preset != preset:
+            raise OptionError(
+                f"Expected the preset of {path} ({chosen.preset}), got --{preset}; drop the option or edit the file."
+            )
+    return chosen.changed(**{name: value for name, value in changes.items() if value is not None})
+
+
+@contextmanager
+def _standing(*, quiet: bool) -> Iterator[Callable[[Standing], None] | None]:
+    """A line that changes on a terminal, a line for each job in a log."""
+    if quiet:
+        yield None
+        return
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda standing: screen.print(visible(standing), soft_wrap=True)
+        return
+    from rich.text import Text
+
+    with screen.status("starting") as status:
+        yield lambda standing: status.update(Text(visible(standing)))
+
+
+def _document(done: Reproduction) -> dict[str, Any]:
+    return {
+        "folder": str(done.folder),
+        "report": None if done.report is None else str(done.report),
+        "jobs_run": done.ran,
+        "jobs_kept": done.kept,
+        "missing": done.missing,
+        "failed": done.failed,
+        "wall_seconds": done.wall_seconds,
+    }
+
+
+def _print_reproduction(done: Reproduction) -> None:
+    say(f"{done.ran} jobs run, {done.kept} taken over, {len(done.failed)} failed; {done.wall_seconds:.0f} s.")
+    for name, reason in done.missing.items():
+        say(f"Missing: {name}. {reason}")
+    for name, reason in done.causes.items():
+        say(f"Failed: {name}: {reason}")
+    say(f"Tables: {done.folder}")
+    if done.report is not None:
+        say(f"Report: {done.report}")
+    if done.failed:
+        say("Not everything could be done: what is named above as failed is tried again by the same command.")
+
+
+def _fitted(rows: Any, path: Path | None, c: float, *, network: bool, **options: Any) -> Any:
+    from rocerf.models.logistic.model import LogisticModel
+
+    if network and path is not None:
+        raise OptionError("Expected --model or --network, got both; drop one.")
+    if network:
+        from rocerf.models.network.model import NeuralModel
+
+        return NeuralModel.fit(rows, **options)
+    if path is None:
+        return LogisticModel.fit(rows, C=c)
+    from rocerf.models.sklearn.skops_file import load_skops_model
+
+    return LogisticModel.from_sklearn(load_skops_model(path), rows)
+
+
+def _write_comparison(found: Comparison, out: Path) -> None:
+    from rocerf.evaluation.compare import COLUMNS
+    from rocerf.reproduction.tidy import write_csv
+
+    out.mkdir(parents=True, exist_ok=True)
+    write_csv(out / "compare.csv", COLUMNS, found.rows)
+    answered = {row["method"]: row["answered"] for row in found.rows if not row["failure"]}
+    trials = (
+        {"method": method, "k": found.k, "trial": trial, "validity": float(share), "seed": found.seed}
+        | {"validity_all": float(share) * answered[method] / found.people}
+        for method, validity in found.validity.items()
+        for trial, share in enumerate(validity.by_trial)
+    )
+    write_csv(out / "trials.csv", ("method", "k", "trial", "validity", "validity_all", "seed"), trials)
+
+
+def _print_comparison(found: Comparison) -> None:
+    title = (
+        f"{found.people} refused people. Still accepted when {found.k} of {found.training_rows} rows are deleted: "
+        f"at random ({found.trials} times; of those answered, and of all), and by the worst deletion found (of those "
+        "answered)"
+    )
+    columns = ["method", "answered", "L2 cost", "L1 cost", "random", "± s.e.", "of all", "worst", "s/person"]
+    table = new_table(title, columns)
+    for row in found.rows:
+        if row["failure"]:
+            continue
+        shares = [row[name] for name in ("validity", "validity_se", "validity_all", "worst_case_validity")]
+        shown = ["" if share is None else f"{share:.1%}" for share in shares]
+        costs = [f"{row['l2']:.3f}", f"{row['l1']:.3f}"] if row["answered"] else ["", ""]
+        seconds = f"{row['seconds_per_person']:.4f}"
+        table.add_row(row["method"], f"{row['answered']}/{row['people']}", *costs, *shown, seconds)
+    console().print(table)
+    for sentence in _remarks(found):
+        say(sentence)
+
+
+def _remarks(found: Comparison) -> Iterator[str]:
+    """What the table does not show: who was left out, who got no answer and mostly why, which method could not run."""
+    if found.incomplete:
+        shown = ", ".join(map(str, found.incomplete[:NAMED])) + (", ..." if len(found.incomplete) > NAMED else "")
+        yield f"Left out for missing or infinite values: {len(found.incomplete)} ({shown})."
+    for row in found.rows:
+        if row["failure"]:
+            yield f"{row['method']}: {row['failure']}"
+        elif row["unanswered"]:
+            count = row["people"] - row["answered"]
+            yield f"{row['method']}: {count} of {row['people']} without an answer, mostly because {row['unanswered']}."

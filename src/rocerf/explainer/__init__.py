@@ -1,0 +1,1 @@
+"""Rocerf, the conductor: people in, recourses with a stated promise out."""

@@ -1,0 +1,1 @@
+"""Letters to people: what to change, what was promised, until when; written from checked points."""

@@ -1,0 +1,269 @@
+"""A letter: the words one person reads about their recourse, as text, as a page to print, and as JSON.
+
+It holds what concerns this person and nothing of anybody else: no ids of training rows, no checksum of the data. The
+reasons for a refusal are kept apart from the changes. :meth:`rocerf.Rocerf.letters` writes letters, and checks every
+number again as it is written there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from rocerf.data.documents import json_document, read_text
+from rocerf.letters.words import ENGLISH, Words, words_of
+from rocerf.recourse.result import Status
+from rocerf.storage.reading import told_as
+from rocerf.storage.whole_file import write_text
+from rocerf.visible import one_line, visible
+
+FILE_FORMAT = "rocerf-letter/1"
+
+
+@dataclass(frozen=True)
+class Detail:
+    """One detail of a person: its value (a number, a category, None where there is none), and as people read it."""
+
+    feature: str
+    label: str
+    value: Any
+    text: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class LetterChange:
+    """One detail to change, from the person's own value to another one; the texts hold the unit."""
+
+    feature: str
+    label: str
+    before: Any
+    after: Any
+    before_text: str
+    after_text: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class LetterPromise:
+    """What is promised about deletions, in its exact sentence; ``proven`` only where there is a proof."""
+
+    name: str
+    sentence: str
+    k: int
+    proven: bool
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to be accepted: all of these changes, nothing else changed. ``rounded`` tells whether numbers were."""
+
+    changes: tuple[LetterChange, ...]
+    promise: LetterPromise
+    rounded: bool = False
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What one person reads.
+
+    Parameters
+    ----------
+    person : str or int
+        How the person is called: the reference.
+    status : Status
+        How the request was answered; ``options`` are there only for ``Status.ANSWERED``.
+    options : tuple of Option
+        Ways to be accepted, cheapest first.
+    held : tuple of Detail
+        Details that were held fixed for this person.
+    not_given : tuple of str
+        Labels of details that the person's application lacks and that the options leave so.
+    unreadable : tuple of str
+        Labels of details that are missing or could not be read, where that is why there is no answer.
+    issued, valid_until : date
+        ``valid_until`` may be None: then the letter says that it names no date.
+    model_version : str
+        Of the model that the letter speaks about, "" if it has none.
+    refusal_reasons : tuple of str, optional
+        The reasons for the decision, if the letter is to hold them; in a section of their own.
+    words : Words
+        The language.
+
+    Examples
+    --------
+    >>> letter = Letter("A-17", Status.ALREADY_ACCEPTED, issued=date(2026, 3, 1))
+    >>> print(letter.to_text().splitlines()[3])
+    Reference: A-17
+    >>> Letter.from_json(letter.to_json()) == letter
+    True
+    """
+
+    person: str | int
+    status: Status
+    options: tuple[Option, ...] = ()
+    held: tuple[Detail, ...] = ()
+    not_given: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    issued: date = date.min
+    valid_until: date | None = None
+    model_version: str = ""
+    refusal_reasons: tuple[str, ...] | None = None
+    words: Words = ENGLISH
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self) -> str:
+        """Plain text, at most 80 columns wide but for long values."""
+        from rocerf.letters.page import as_text
+
+        return as_text(self)
+
+    def printable(self) -> Letter:
+        """The letter as it is shown: what came from data stays in its line, so that nobody can add a paragraph."""
+        return replace(
+            self,
+            person=visible(self.person),
+            options=tuple(_printable_option(option) for option in self.options),
+            held=tuple(replace(d, label=one_line(d.label), text=one_line(d.text)) for d in self.held),
+            not_given=tuple(map(one_line, self.not_given)),
+            unreadable=tuple(map(one_line, self.unreadable)),
+            model_version=one_line(self.model_version),
+            refusal_reasons=None if self.refusal_reasons is None else tuple(map(one_line, self.refusal_reasons)),
+        )
+
+    def to_html(self) -> str:
+        """One page that loads nothing, to be read or printed."""
+        from rocerf.letters.page import as_html
+
+        return as_html(self)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """JSON as :func:`letter_schema` describes it, also written to ``path`` if given."""
+        document = {
+            "format": FILE_FORMAT,
+            "language": self.words.language,
+            "person": self.person,
+            "issued": self.issued.isoformat(),
+            "valid_until": None if self.valid_until is None else self.valid_until.isoformat(),
+            "model_version": self.model_version,
+            "status": self.status.code,
+            "message": self.words.status(self.status),
+            "options": [_option_document(option) for option in self.options],
+            "held": [_detail_document(detail) for detail in self.held],
+            "not_given": list(self.not_given),
+            "unreadable": list(self.unreadable),
+            "refusal_reasons": None if self.refusal_reasons is None else list(self.refusal_reasons),
+        }
+        text = _with_escapes(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | PathLike[str], *, language: str | Words | None = None) -> Letter:
+        """Read what :meth:`to_json` wrote: the text itself, or a path to it.
+
+        A letter in a language of your own needs its ``language=Words(...)`` to be written out again.
+        """
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        expected = f"a letter written by Letter.to_json ({FILE_FORMAT}), as text or as a path to it"
+        with told_as(expected, "something else", "check the path, or write it again"):
+            document = json_document(str(source) if is_text else read_text(Path(source)))
+            if document["format"] != FILE_FORMAT:
+                raise KeyError(document["format"])
+            words = words_of(document["language"] if language is None else language)
+            return cls(
+                person=document["person"],
+                status=Status.of_code(document["status"]),
+                options=tuple(_read_option(option) for option in document["options"]),
+                held=tuple(Detail(**detail) for detail in document["held"]),
+                not_given=tuple(document["not_given"]),
+                unreadable=tuple(document["unreadable"]),
+                issued=date.fromisoformat(document["issued"]),
+                valid_until=_read_date(document["valid_until"]),
+                model_version=document["model_version"],
+                refusal_reasons=None if document["refusal_reasons"] is None else tuple(document["refusal_reasons"]),
+                words=words,
+            )
+
+
+@cache
+def letter_schema() -> dict[str, Any]:
+    """The JSON schema of letters (draft 2020-12), as shipped.
+
+    >>> letter_schema()["properties"]["format"]["const"]
+    'rocerf-letter/1'
+    """
+    text = (files("rocerf.letters") / "letter.schema.json").read_text("utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def _printable_option(option: Option) -> Option:
+    changes = tuple(
+        replace(c, label=one_line(c.label), before_text=one_line(c.before_text), after_text=one_line(c.after_text))
+        for c in option.changes
+    )
+    sentence, assumptions = one_line(option.promise.sentence), tuple(map(one_line, option.promise.assumptions))
+    return replace(option, changes=changes, promise=replace(option.promise, sentence=sentence, assumptions=assumptions))
+
+
+def _with_escapes(text: str) -> str:
+    """JSON in which the characters that no file or terminal should meet are written as JSON writes them."""
+    return re.sub(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", lambda c: f"\\u{ord(c.group()):04x}", text)
+
+
+def _detail_document(detail: Detail) -> dict[str, Any]:
+    return {
+        "feature": detail.feature,
+        "label": detail.label,
+        "value": detail.value,
+        "text": detail.text,
+        "unit": detail.unit,
+    }
+
+
+def _option_document(option: Option) -> dict[str, Any]:
+    changes = [
+        {
+            "feature": change.feature,
+            "label": change.label,
+            "from": change.before,
+            "to": change.after,
+            "from_text": change.before_text,
+            "to_text": change.after_text,
+            "unit": change.unit,
+        }
+        for change in option.changes
+    ]
+    promise = {
+        "name": option.promise.name,
+        "sentence": option.promise.sentence,
+        "k": option.promise.k,
+        "proven": option.promise.proven,
+        "assumptions": list(option.promise.assumptions),
+    }
+    return {"changes": changes, "promise": promise, "rounded": option.rounded}
+
+
+def _read_option(document: dict[str, Any]) -> Option:
+    changes = tuple(
+        LetterChange(c["feature"], c["label"], c["from"], c["to"], c["from_text"], c["to_text"], c["unit"])
+        for c in document["changes"]
+    )
+    promise = {**document["promise"], "assumptions": tuple(document["promise"]["assumptions"])}
+    return Option(changes, LetterPromise(**promise), document["rounded"])
+
+
+def _read_date(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)

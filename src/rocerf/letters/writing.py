@@ -1,0 +1,336 @@
+"""Writing letters: from recourses, and the explainer that made them, to what each person reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import cached_property
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.audit.recheck import check_same_model
+from rocerf.data.feature import Kind
+from rocerf.data.schema import Attribute, FeatureSchema
+from rocerf.errors import DataError, OptionError
+from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
+from rocerf.letters.numbers import stated
+from rocerf.letters.words import Words, words_of
+from rocerf.models.options import positive_whole
+from rocerf.recourse.result import Recourses, Settings, Status
+from rocerf.types import Array
+from rocerf.visible import one_line, visible
+
+if TYPE_CHECKING:
+    from rocerf.explainer.explainer import Rocerf
+
+
+#: Significant digits are those of a double at most.
+MOST_DIGITS = 15
+
+#: A person's own numbers keep all digits before the point, and of those behind it two, or what makes so many in all.
+OWN_DIGITS, OWN_DECIMALS = 6, 2
+
+#: The part of a change that may be lost where the person's own number is shown so.
+LOST = 0.01
+
+#: What recourses and the explainer that checks them again must have in common.
+_SHARED = ("promise", "k", "delta", "cost", "max_changes")
+
+#: Who is told what was held fixed: those for whom changes were looked for.
+_LOOKED_FOR = (Status.ANSWERED, Status.UNREACHABLE, Status.NOT_ROBUST, Status.GAVE_UP)
+
+
+def write_letters(
+    explainer: Rocerf,
+    recourses: Recourses | Sequence[Recourses],
+    *,
+    valid_until: date | None,
+    model_version: str | None = "",
+    issued: date | None = None,
+    language: str | Words = "en",
+    digits: int = 3,
+    refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
+) -> tuple[Letter, ...]:
+    """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
+    words, digits = words_of(language), _digits(digits)
+    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
+    _check_batches(explainer, batches)
+    issued = date.today() if issued is None else _day(issued, "issued")
+    valid_until = None if valid_until is None else _day(valid_until, "valid_until")
+    if valid_until is not None and valid_until < issued:
+        raise OptionError(
+            f"Expected letters to be valid on the day they are issued ({issued}), got valid_until {valid_until}; "
+            "choose a later date."
+        )
+    first = batches[0]
+    reasons = _reasons(refusal_reasons, first.names)
+    checked = [stated(explainer, batch, digits) for batch in batches]
+    writer = _Writer(first, words, explainer, explainer.settings())
+    letters = []
+    for person, name in enumerate(first.names):
+        options = writer.options(checked, person)
+        status = Status.ANSWERED if options else checked[0][0].statuses[person]
+        if status is Status.NO_FURTHER:
+            raise DataError(
+                f"Expected all options of {name!r} together, got a further batch of alternatives without the first, in "
+                "which there is nothing to tell this person; pass all that alternatives returned."
+            )
+        letters.append(
+            Letter(
+                person=name if isinstance(name, str | int) and not isinstance(name, bool) else str(name),
+                status=status,
+                options=options,
+                held=writer.held(person) if status in _LOOKED_FOR else (),
+                not_given=writer.not_given(person, options),
+                unreadable=writer.unreadable(person) if status is Status.INVALID_INPUT else (),
+                issued=issued,
+                valid_until=valid_until,
+                model_version="" if model_version is None else str(model_version),
+                refusal_reasons=reasons[person],
+                words=words,
+            )
+        )
+    return tuple(letters)
+
+
+def of_people(recourses: Recourses, places: Sequence[int]) -> Recourses:
+    """The recourses of these people alone, without what is said about the batch as a whole."""
+    rows = np.array(places, dtype=np.intp)
+    return replace(
+        recourses,
+        people=recourses.people[rows],
+        matrix=recourses.matrix[rows],
+        costs=recourses.costs[rows],
+        margins=recourses.margins[rows],
+        statuses=tuple(recourses.statuses[row] for row in rows),
+        reasons=tuple(recourses.reasons[row] for row in rows),
+        missing=None if recourses.missing is None else tuple(recourses.missing[row] for row in rows),
+        worst_ids=None,
+        held_out=None,
+        index=None if recourses.index is None else recourses.index[rows],
+        retrainings=None if recourses.retrainings is None else recourses.retrainings[rows],
+        scores=None if recourses.scores is None else recourses.scores[rows],
+        gaps=None if recourses.gaps is None else recourses.gaps[rows],
+    )
+
+
+def _check_batches(explainer: Rocerf, batches: Sequence[Recourses]) -> None:
+    """Refuse recourses that this explainer cannot check: made for others, or with something else."""
+    if not batches or not all(isinstance(batch, Recourses) for batch in batches):
+        raise OptionError(
+            "Expected recourses, or several batches of them for the same people (as Rocerf.alternatives gives), got "
+            f"{', '.join(type(batch).__name__ for batch in batches) or 'none'}; pass what explain returned."
+        )
+    own, columns = explainer.settings(), explainer.model.train.columns
+    schema = explainer.schema or FeatureSchema.free(columns)
+    for batch in batches:
+        if batch.names != batches[0].names or not np.array_equal(batch.people, batches[0].people, equal_nan=True):
+            raise DataError(
+                "Expected alternatives for the same people in the same order, got different ones; pass what one call "
+                "of alternatives returned."
+            )
+        check_same_model(explainer.model, batch)
+        unlike = [name for name in _SHARED if getattr(batch.settings, name) != getattr(own, name)]
+        if unlike:
+            raise DataError(
+                f"Expected recourses made with this explainer's {unlike[0]}, {getattr(own, unlike[0])!r}, got "
+                f"{getattr(batch.settings, unlike[0])!r}; letters are checked again, so use the explainer that made "
+                "the recourses (Rocerf.save keeps it)."
+            )
+        if batch.schema != schema:
+            raise DataError(
+                "Expected recourses made with this explainer's schema, got another one; use the explainer that made "
+                "the recourses (Rocerf.save keeps it)."
+            )
+
+
+def _digits(digits: Any) -> int:
+    if positive_whole(digits, "digits") > MOST_DIGITS:
+        raise OptionError(f"Expected digits from 1 to {MOST_DIGITS}, got {digits}; 3 is the default.")
+    return int(digits)
+
+
+def _day(day: Any, name: str) -> date:
+    if isinstance(day, datetime):
+        return day.date()
+    if not isinstance(day, date):
+        raise OptionError(f"Expected {name} as a datetime.date, got {day!r}; write date(2026, 12, 31).")
+    return day
+
+
+def _reasons(given: Any, names: Sequence[Any]) -> list[tuple[str, ...] | None]:
+    """The reasons for each person's refusal, None where none were given."""
+    if given is None:
+        return [None] * len(names)
+    if isinstance(given, Mapping):
+        counts = Counter(names)
+        unknown = [name for name in given if name not in counts]
+        if unknown:
+            raise OptionError(
+                f"Expected refusal_reasons for people of the recourses, got {unknown[0]!r}; name them as in the "
+                "recourses' index."
+            )
+        twice = [name for name in given if counts[name] > 1]
+        if twice:
+            raise OptionError(
+                f"Expected refusal_reasons by names that one person has, got {twice[0]!r} of several; give a list of "
+                "reasons for each person in their order."
+            )
+        listed = [given.get(name) for name in names]
+    else:
+        listed = list(given) if isinstance(given, Sequence) else [given]
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(listed) != len(names):
+            raise OptionError(
+                f"Expected refusal_reasons for each of {len(names)} people, or by their names, got {len(listed)}; a "
+                "list of reasons for each person."
+            )
+    return [None if one is None else _sentences(one) for one in listed]
+
+
+def _sentences(reasons: Any) -> tuple[str, ...]:
+    if isinstance(reasons, str):
+        return (reasons,)
+    if not isinstance(reasons, Sequence):
+        raise OptionError(f"Expected a list of sentences for each person in refusal_reasons, got {reasons!r}.")
+    return tuple(map(str, reasons))
+
+
+def _without_dust(number: float) -> float:
+    """The number without the digits that binary fractions and long divisions leave behind.
+
+    >>> _without_dust(0.1 + 0.2), _without_dust(1 / 3), _without_dust(1293903.04), _without_dust(2e6 / 3)
+    (0.3, 0.333333, 1293903.04, 666666.67)
+    """
+    before_the_point = floor(log10(abs(number))) + 1 if number else 0
+    return round(number, max(OWN_DECIMALS, OWN_DIGITS - before_the_point))
+
+
+def told_apart(words: Sequence[str]) -> list[str]:
+    r"""Words for categories; those that would look alike on paper are quoted, with their white space written out.
+
+    >>> told_apart(["own", "own ", "rent"])
+    ["'own'", "'own\\x20'", 'rent']
+    """
+    shown = Counter(" ".join(one_line(word).split()) for word in words)
+    alike = [shown[" ".join(one_line(word).split())] > 1 for word in words]
+    return [_quoted(word) if same else word for word, same in zip(words, alike, strict=True)]
+
+
+def _quoted(word: str) -> str:
+    """The word in quotation marks; white space is written out, but for single spaces inside it."""
+    written = re.sub(r"^ +| +$|(?<= ) +", lambda found: "\\x20" * len(found.group()), word)
+    return "'" + "".join(c if c == " " or not c.isspace() else f"\\u{ord(c):04x}" for c in written) + "'"
+
+
+@dataclass(frozen=True, eq=False)
+class _Writer:
+    """Puts one batch's people into words."""
+
+    batch: Recourses
+    words: Words
+    explainer: Rocerf
+    settings: Settings
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """How features are called, each in its own way."""
+        attributes = self.batch.schema.attributes
+        shown = Counter(one_line(attribute.label) for attribute in attributes)
+        return {
+            a.name: a.label if shown[one_line(a.label)] == 1 else f"{a.label} ({visible(a.name)})" for a in attributes
+        }
+
+    def options(self, checked: Sequence[tuple[Recourses, NDArray[np.bool_]]], person: int) -> tuple[Option, ...]:
+        """What the batches, as stated, offer one person, cheapest first, each once."""
+        offered = [(batch, rounded) for batch, rounded in checked if batch.statuses[person] is Status.ANSWERED]
+        offered.sort(key=lambda pair: float(pair[0].costs[person]))
+        return tuple(dict.fromkeys(self.option(batch, person, bool(rounded[person])) for batch, rounded in offered))
+
+    def option(self, batch: Recourses, person: int, rounded: bool) -> Option:
+        """The changes of one stated answer, and its promise."""
+        before, after = batch.people[person], batch.matrix[person]
+        changes = []
+        for attribute in batch.schema.attributes:
+            places = list(attribute.places)
+            if (before[places] != after[places]).any():
+                change = float(np.abs(after[places] - before[places]).max())
+                was, now = self.own(attribute, before, person, LOST * change), self.detail(attribute, after)
+                changes.append(LetterChange(was.feature, was.label, was.value, now.value, was.text, now.text, now.unit))
+        # What is promised is what the explainer promises, whatever the answers say that came back from a file.
+        own = self.settings
+        given = replace(batch, settings=own)
+        sentence = self.words.promised(own.promise, given._sentence(person), own.k, own.delta)
+        assumptions = tuple(self.words.assumption_words.get(said, said) for said in own.assumptions)
+        promise = LetterPromise(own.promise, sentence, own.k, given._is_certified(person), assumptions)
+        return Option(tuple(changes), promise, rounded)
+
+    def held(self, person: int) -> tuple[Detail, ...]:
+        """The details that nothing could change for this person: fixed by the schema, or not for sale."""
+        x0 = self.batch.people[person]
+        allowed = self.explainer._master(x0[None], [self._missing(person)], ruled=True).allowed
+        found = []
+        for attribute in self.batch.schema.attributes:
+            places = list(attribute.places)
+            lower, upper = allowed.lower[0, places], allowed.upper[0, places]
+            closed = bool((lower == upper).all())
+            if attribute.categories is not None and allowed.complete(attribute)[0]:  # only the own category is left
+                closed = closed or bool((upper[x0[places] == 0] == 0).all())
+            if closed:
+                found.append(self.own(attribute, x0, person))
+        return tuple(found)
+
+    def not_given(self, person: int, options: Sequence[Option]) -> tuple[str, ...]:
+        """Labels of the details that the application lacks and that some option leaves so."""
+        asked = [{change.feature for change in option.changes} for option in options]
+        missing = self._missing(person)
+        return tuple(
+            self.labels[attribute.name]
+            for attribute in self.batch.schema.attributes
+            if attribute.name in missing and not all(attribute.name in features for features in asked)
+        )
+
+    def unreadable(self, person: int) -> tuple[str, ...]:
+        """Labels of the details that have no usable value."""
+        x0 = self.batch.people[person]
+        return tuple(
+            self.labels[a.name] for a in self.batch.schema.attributes if not np.isfinite(x0[list(a.places)]).all()
+        )
+
+    def _missing(self, person: int) -> tuple[str, ...]:
+        return () if self.batch.missing is None else self.batch.missing[person]
+
+    def own(self, attribute: Attribute, x0: Array, person: int, most: float = np.inf) -> Detail:
+        """A person's own value: as it is, and in words without digits nobody reads, by at most ``most`` beside it."""
+        full = self.detail(attribute, x0, self._missing(person))
+        if not isinstance(full.value, float):
+            return full
+        shown = _without_dust(full.value)
+        if abs(shown - full.value) > most:
+            return full
+        return replace(full, text=f"{self.words.number(shown)} {full.unit}".strip())
+
+    def detail(self, attribute: Attribute, x: Array, missing: Sequence[str] = ()) -> Detail:
+        """An attribute's value at a point (d,), as plain value and in words."""
+        values, label = x[list(attribute.places)], self.labels[attribute.name]
+        feature = self.batch.schema.column_features[attribute.places[0]]
+        if attribute.name in missing:
+            return Detail(attribute.name, label, None, self.words.missing)
+        if attribute.categories is not None:
+            if not values.any():
+                return Detail(attribute.name, label, None, self.words.none_of_these)
+            place = int(values.argmax())
+            value = attribute.categories[place]
+            text = self.words.missing if value is None else told_apart(attribute.words)[place]
+            return Detail(attribute.name, label, value, text)
+        number = float(values[0])
+        if feature.kind is Kind.BINARY:
+            return Detail(attribute.name, label, int(number), self.words.yes if number else self.words.no)
+        plain = int(number) if feature.kind is Kind.INTEGER and number.is_integer() else number
+        text = f"{self.words.number(number)} {feature.unit}".strip()
+        return Detail(attribute.name, label, plain, text, feature.unit)

@@ -1,0 +1,39 @@
+"""Many linear models asked for their scores at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rocerf.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class LinearEnsemble:
+    """M models that score ``slopes[m]'x + constants[m]`` in schema space; slopes (M, d), constants (M,).
+
+    >>> models = LinearEnsemble(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -1.0]))
+    >>> models.scores(np.array([[3.0, 4.0]])).tolist()
+    [[3.0], [7.0]]
+    """
+
+    slopes: Array
+    constants: Array
+
+    def __len__(self) -> int:
+        return len(self.constants)
+
+    def __getitem__(self, part: slice) -> LinearEnsemble:
+        return LinearEnsemble(self.slopes[part], self.constants[part])
+
+    def arrays(self) -> list[Array]:
+        """What makes the ensemble."""
+        return [self.slopes, self.constants]
+
+    def scores(self, X: Array) -> Array:
+        """Score of every point (P, d) by every model, shape (M, P)."""
+        return self.slopes @ X.T + self.constants[:, None]
+
+    def scores_and_pullback(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Scores (M, P), and the map from weights (M, P) to the weighted sum of slopes, (P, d)."""
+        return self.scores(X), lambda weights: weights.T @ self.slopes

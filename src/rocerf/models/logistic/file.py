@@ -1,0 +1,150 @@
+"""A logistic model on disk: arrays and one JSON text in an ``.npz`` file, no pickle.
+
+Of a pipeline the file keeps what it does, which is the affine map, the schema with columns and types, the numbers put
+for missing ones and the deployed coefficients; the pipeline itself is given again when the file is read, if it is
+needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.frames import Frames
+from rocerf.data.training_set_file import pack, plain_label, unpack
+from rocerf.errors import OptionError
+from rocerf.models.arithmetic import Arithmetic
+from rocerf.models.design import AffineDesign, AnyDesign, Design
+from rocerf.models.logistic.fit import LogisticFit, Polish
+from rocerf.models.logistic.objective import Penalty
+from rocerf.models.sklearn.estimator_fitting import unfitted_copy
+from rocerf.models.sklearn.own_refit import OwnEstimator
+from rocerf.models.sklearn.pipeline_steps import split
+from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
+from rocerf.storage.whole_file import write_bytes
+from rocerf.types import Array
+
+if TYPE_CHECKING:
+    from rocerf.models.sklearn.pipeline_parts import PipelineParts
+
+
+FILE_FORMAT = "rocerf-logistic-model/2"
+
+#: The largest move of training scores, by their size, when the optimum is found again from where a file has it.
+SAME_OPTIMUM = 1e-6
+
+
+def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
+    """Write model and training rows to one file, for its owner only."""
+    about, arrays = pack(fit.train)
+    weights, parts, design = fit.class_weight, fit.parts, fit.objective.design
+    about |= {
+        "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
+        "threshold": fit.threshold,
+        "penalty": asdict(fit.objective.penalty),
+        "intercept": design.intercept,
+        "standardises": isinstance(design, Design) and design.standardises,
+        "intercept_penalty": fit.objective.intercept_penalty,
+        "polish": None if fit.polish is None else asdict(fit.polish),
+        "arithmetic": {"bits": fit.arithmetic.bits, "score_error": fit.arithmetic.score_error},
+        "retraining": fit.retraining,
+        "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
+    }
+    arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
+    if fit.deployed_theta is not None:
+        arrays["deployed_theta"] = fit.deployed_theta
+    if fit.arithmetic.design_error is not None:
+        arrays["design_error"] = fit.arithmetic.design_error
+    if parts is not None and parts.handicap is not None:
+        arrays["handicap"] = parts.handicap
+    images = None if parts is None else parts.training_images()
+    if images is not None:
+        arrays["images"] = images
+    if parts is not None and parts.recipe is not None and parts.recipe.missing.any():
+        arrays["missing"] = parts.recipe.missing
+    write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
+
+
+def _design_arrays(design: AnyDesign) -> dict[str, Array]:
+    if isinstance(design, AffineDesign):
+        return {"matrix": design.matrix, "shift": design.shift}
+    assert isinstance(design, Design)
+    return {"centre": design.centre, "scale": design.scale}
+
+
+def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFit:
+    """The model of a file, its optimum found again by Newton; with its pipeline, if that is given."""
+    with reading(path, FILE_FORMAT, "LogisticModel.save"):
+        arrays, about = arrays_and_about(path, FILE_FORMAT)
+        fit = _fit(arrays, about)
+    if pipeline is None:
+        return fit
+    if fit.parts is None:
+        raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
+    parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
+    own = None if fit.retraining is None else OwnEstimator.of(split(pipeline)[1])
+    return replace(fit, parts=parts, own=own, unfitted=unfitted_copy(pipeline))
+
+
+def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
+    """The model, at the very parameters of the file once Newton has found the same optimum there."""
+    design: AnyDesign = (
+        AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
+        if "matrix" in arrays
+        else Design(arrays["centre"], arrays["scale"], about["intercept"], about["standardises"])
+    )
+    theta = arrays["theta"]
+    fit = LogisticFit.minimised(
+        unpack(about, arrays),
+        design,
+        Penalty(**about["penalty"]),
+        None if about["class_weight"] is None else dict(about["class_weight"]),
+        about["threshold"],
+        intercept_penalty=about["intercept_penalty"],
+        start=theta,
+    )
+    rows = design(fit.train.X)
+    moved = float(np.abs(rows @ (fit.minimum.theta - theta)).max())
+    if not moved <= SAME_OPTIMUM * (1.0 + float(np.abs(rows @ theta).max())):
+        raise ValueError(f"its parameters are not the optimum: a score moves by {moved:.2g} on the way there")
+    return replace(
+        fit,
+        minimum=replace(fit.minimum, theta=theta),
+        deployed_theta=arrays.get("deployed_theta"),
+        polish=None if about["polish"] is None else Polish(**about["polish"]),
+        parts=_parts(about, arrays),
+        arithmetic=Arithmetic(**about.get("arithmetic", {}), design_error=arrays.get("design_error")),
+        retraining=about["retraining"],
+    )
+
+
+def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelineParts | None:
+    from rocerf.models.sklearn.pipeline_parts import PipelineParts, checked_rule
+
+    if about.get("pipeline") is None:
+        return None
+    frames = Frames.from_dict(about["pipeline"]["frames"])
+    return PipelineParts(
+        frames,
+        checked_rule(about["pipeline"]["preprocessing"]),
+        handicap=arrays.get("handicap"),
+        stored_images=arrays.get("images"),
+    )
+
+
+def _with_pipeline(
+    fit: LogisticFit, parts: PipelineParts, pipeline: Any, missing: NDArray[np.bool_] | None
+) -> PipelineParts:
+    """The parts with the pipeline that the model was made from; another one is refused."""
+    from rocerf.models.sklearn.pipeline import connected
+
+    gone = np.zeros(fit.train.X.shape, bool) if missing is None else missing
+    frame = parts.frames.decode(fit.train.X)
+    for column in np.flatnonzero(gone.any(axis=0)):  # numbers that the rows did not have
+        name = parts.frames.columns[column]
+        frame[name] = frame[name].mask(gone[:, column])
+    return connected(fit, parts, pipeline, frame, gone)

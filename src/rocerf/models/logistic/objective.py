@@ -1,0 +1,221 @@
+"""The objective a logistic model minimises, with every sign and factor written once.
+
+For rows ``x~_i`` (the design row: scaled features, then 1 if there is an intercept), labels
+``y_i`` in {0, 1}, weights ``w_i`` and ``e_i = 1 - 2 y_i``::
+
+    z_i    = x~_i' theta
+    F      = sum_i w_i log(1 + exp(e_i z_i))  +  (lam/2) theta' P theta           (a total, not a mean)
+    g_i    = w_i e_i sigma(e_i z_i) x~_i  [+ c P theta]      gradient of row i,   shape (p,)
+    grad F = sum_i w_i e_i sigma(e_i z_i) x~_i + lam P theta                      shape (p,)
+    H      = sum_i w_i sigma(z_i) sigma(-z_i) x~_i x~_i'  + lam P                 shape (p, p)
+
+``e_i sigma(e_i z_i)`` is ``p_i - y_i`` without the cancellation when ``p_i`` saturates.
+``P`` is diagonal, 1 for coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear).
+
+Two conventions for what happens to ``lam`` when rows go:
+
+* fixed: ``lam = 1/C`` whatever the number of rows. Rows carry no penalty. scikit-learn's.
+* mean:  ``lam = c n`` with ``c = 2 gamma``: each row brings its share, so ``[+ c P theta]`` above
+  applies, ``sum_i g_i = grad F``, and deleting rows lowers ``lam``. The paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from rocerf.data.columns import is_number
+from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
+from rocerf.models.design import AnyDesign
+from rocerf.models.logistic.curvature import Curvature
+from rocerf.types import Array
+
+#: Rows handled at a time: bounds working memory whatever n is, and stays in cache.
+CHUNK = 8192
+
+#: Newton stops when the length of the next step, in the Hessian's norm, is below this.
+TOLERANCE = 1e-10
+
+#: Curvature along a direction, relative to that at theta = 0, below which all rows are certain.
+SATURATED = 1e-12
+
+#: A step this short that no longer shrinks is rounding, not progress.
+ROUNDING = 1e-7
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """``(lam/2) theta'P theta``, with what happens to ``lam`` when rows are deleted.
+
+    >>> Penalty.fixed(C=2.0).strength(rows=100), Penalty.mean(gamma=0.25).strength(rows=100)
+    (0.5, 50.0)
+    """
+
+    per_model: float = 0.0
+    per_row: float = 0.0
+
+    @classmethod
+    def fixed(cls, C: float) -> Penalty:
+        """scikit-learn's convention, ``lam = 1/C``; ``C=inf`` is no penalty."""
+        if not (is_number(C) and C > 0):
+            raise OptionError(f"Expected C > 0 (the inverse penalty), got {C!r}; use for example C=1.0.")
+        return cls(per_model=1.0 / C)
+
+    @classmethod
+    def mean(cls, gamma: float) -> Penalty:
+        """The paper's convention, mean loss plus ``gamma theta'P theta``: ``lam = 2 gamma n``."""
+        if not (is_number(gamma) and gamma > 0 and np.isfinite(gamma)):
+            raise OptionError(
+                f"Expected gamma > 0 (the penalty of each row), got {gamma!r}; use for example gamma=1e-4."
+            )
+        return cls(per_row=2.0 * gamma)
+
+    def strength(self, rows: int) -> float:
+        """``lam`` for a training set of this many rows."""
+        return self.per_model + self.per_row * rows
+
+
+@dataclass(frozen=True)
+class LogisticObjective:
+    """F of the module's docstring for one set of rows; walks over them in chunks."""
+
+    X: Array
+    y: Array
+    weights: Array | None
+    design: AnyDesign
+    penalty: Penalty
+    intercept_penalty: float  # the last entry of P; unused without an intercept
+
+    @property
+    def penalty_diagonal(self) -> Array:
+        """``lam P`` as a vector of shape (p,)."""
+        return self.penalty.strength(len(self.y)) * self.penalised
+
+    @property
+    def penalised(self) -> Array:
+        """The diagonal of ``P``, shape (p,)."""
+        diagonal = np.ones(self.design.width)
+        if self.design.intercept:
+            diagonal[-1] = self.intercept_penalty
+        return diagonal
+
+    def chunks(self) -> Iterator[slice]:
+        """Slices of at most :data:`CHUNK` rows."""
+        return (slice(i, min(i + CHUNK, len(self.y))) for i in range(0, len(self.y), CHUNK))
+
+    def _rows(self, rows: slice | NDArray[np.intp]) -> tuple[Array, Array, Array | float]:
+        sign = 1.0 - 2.0 * self.y[rows]
+        return self.design(self.X[rows]), sign, 1.0 if self.weights is None else self.weights[rows]
+
+    def value(self, theta: Array) -> float:
+        """``F(theta)``."""
+        total = 0.5 * float(self.penalty_diagonal @ theta**2)
+        for rows in self.chunks():
+            x, sign, weight = self._rows(rows)
+            total += float(np.sum(weight * np.logaddexp(0.0, sign * (x @ theta))))
+        return total
+
+    def gradient_and_hessian(self, theta: Array) -> tuple[Array, Array]:
+        """``grad F`` of shape (p,) and ``H`` of shape (p, p) from one pass over the rows."""
+        lam = self.penalty_diagonal
+        gradient, hessian = lam * theta, np.diag(lam)
+        for rows in self.chunks():
+            x, sign, weight = self._rows(rows)
+            z = x @ theta
+            gradient += (weight * sign * expit(sign * z)) @ x
+            hessian += (x * (weight * expit(z) * expit(-z))[:, None]).T @ x
+        return gradient, (hessian + hessian.T) / 2
+
+    def row_gradients(self, theta: Array, rows: slice | NDArray[np.intp]) -> Array:
+        """``g_i`` for these rows, shape (m, p)."""
+        x, sign, weight = self._rows(rows)
+        residual = weight * sign * expit(sign * (x @ theta))
+        return np.asarray(x * residual[:, None] + self.penalty.per_row * self.penalised * theta)
+
+    def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
+        """Newton's method with backtracking, from ``start``, to :data:`TOLERANCE`."""
+        self._refuse_one_class()
+        theta, value = start, self.value(start)
+        previous: float = np.inf
+        for iteration in range(max_iterations):
+            gradient, hessian = self.gradient_and_hessian(theta)
+            curvature = self._factorise(hessian)
+            step = -curvature.solve(gradient)
+            decrement = math.sqrt(max(-float(gradient @ step), 0.0))
+            settled = decrement <= TOLERANCE or (decrement < ROUNDING and decrement > previous / 2)
+            if settled:
+                self._refuse_saturated(hessian)
+                return Minimum(theta, curvature, decrement, iteration)
+            theta, value = self._backtrack(theta, value, step, decrement)
+            previous = decrement
+        raise NotConvergedError(
+            f"Expected Newton's method to reach {TOLERANCE:g} within {max_iterations} iterations, got {previous:.1e}; "
+            "scale the columns (scaling is on by default) or use a stronger penalty (smaller C)."
+        )
+
+    def _backtrack(self, theta: Array, value: float, step: Array, decrement: float) -> tuple[Array, float]:
+        length = 1.0
+        slack = 1e-13 * (1.0 + abs(value))  # the value's own rounding: near the optimum it hides the decrease
+        for _ in range(60):
+            candidate = theta + length * step
+            new_value = self.value(candidate)
+            if new_value <= value - 1e-4 * length * decrement**2 + slack:
+                return candidate, new_value
+            length /= 2
+        raise NotConvergedError(
+            f"Expected a Newton step that lowers the loss, found none (step length {decrement:.1e}); "
+            "the columns are too badly scaled: standardise them or use a stronger penalty (smaller C)."
+        )
+
+    def _factorise(self, hessian: Array) -> Curvature:
+        try:
+            return Curvature(hessian)
+        except SingularCurvatureError:
+            self._refuse_saturated(hessian)
+            raise
+
+    def _refuse_saturated(self, hessian: Array) -> None:
+        """Without a penalty, refuse rows that some direction separates.
+
+        Along such a direction the loss falls for ever. Newton's steps still shrink, so that it would call a place
+        far out the optimum; but there all rows that the direction moves are certain, and the curvature along it
+        is nothing compared with that at theta = 0.
+        """
+        if self.penalty_diagonal.any():
+            return
+        _, at_zero = self.gradient_and_hessian(np.zeros(self.design.width))
+        unit = Curvature(at_zero)  # dependent columns are singular here already, and are told so
+        half = unit.whiten(hessian)
+        if np.linalg.eigvalsh(unit.whiten(half.T))[0] < SATURATED:
+            raise NoOptimumError(
+                "Expected classes that overlap, got rows in which some combination of columns separates the classes, "
+                "so that without a penalty its coefficients grow without end; use a finite C (for example C=1)."
+            )
+
+    def _refuse_one_class(self) -> None:
+        counted = self.y if self.weights is None else self.y[self.weights > 0]
+        free_intercept = self.design.intercept and self.intercept_penalty * self.penalty.strength(len(self.y)) == 0
+        if free_intercept and (counted.min() == counted.max()):
+            raise NoOptimumError(
+                f"Expected rows of both classes, got {len(counted)} rows of one class only: with an unpenalised "
+                "intercept such a model has no optimum; keep at least one row of each class."
+            )
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where Newton stopped.
+
+    ``optimality`` is the length of the next Newton step in the Hessian's norm: how far from the
+    exact minimiser, in units that do not depend on scaling.
+    """
+
+    theta: Array
+    curvature: Curvature
+    optimality: float
+    iterations: int

@@ -1,0 +1,195 @@
+"""How networks are trained again: our own trainer, many at once, or the user's function, one by one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import DidNotTrainError, NoOptimumError, UnsupportedModelError
+from rocerf.models.design import Design
+from rocerf.models.network.network import Architecture, Tensor, is_module, state_arrays
+from rocerf.models.network.training import Task, Training, train_stack
+from rocerf.types import Array, Progress
+
+Rows = NDArray[np.intp]
+
+#: The user's training: rows, a seed, and the module to go on from (None: start afresh); returns a trained module.
+Refit = Callable[[TrainingSet, int, Any], Any]
+
+
+class Retrainer(Protocol):
+    """Trains networks of one shape on parts of one training set."""
+
+    def stack(
+        self,
+        train: TrainingSet,
+        design: Design,
+        kept: Sequence[Rows],
+        seeds: Sequence[int],
+        start: Tensor | None,
+        device: str,
+        progress: Progress | None,
+    ) -> list[Array]:
+        """A stack of M states: network m trained on rows ``kept[m]``, afresh by ``seeds[m]`` or on from ``start``."""
+        ...
+
+    def sentence(self) -> str:
+        """What training means here."""
+        ...
+
+    def default_damping(self, rows: int) -> float:
+        """Damping of the mean curvature that goes with this training over so many rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class OwnTraining:
+    """The seeded trainer of this package: stochastic gradient descent, all networks at once."""
+
+    architecture: Architecture
+    training: Training
+
+    def stack(
+        self,
+        train: TrainingSet,
+        design: Design,
+        kept: Sequence[Rows],
+        seeds: Sequence[int],
+        start: Tensor | None,
+        device: str,
+        progress: Progress | None,
+    ) -> list[Array]:
+        """All networks together (:func:`rocerf.models.network.training.train_stack`)."""
+        refuse_one_class(train, kept)
+        weights = np.ones(len(train)) if train.weights is None else train.weights
+        if start is None:
+            first = self.architecture.initial(seeds)
+        else:
+            first = [np.repeat(values[None], len(seeds), axis=0) for values in state_arrays(start)]
+        task = Task(design(train.X), train.y, weights)
+        stack = train_stack(task, first, kept, seeds, self.training, device=device, progress=progress)
+        refuse_diverged(stack, f"learning_rate={self.training.learning_rate:g}")
+        return stack
+
+    def sentence(self) -> str:
+        """The hyper-parameters."""
+        t = self.training
+        return (
+            f"a network is trained by stochastic gradient descent (rate {t.learning_rate:g}, batches of "
+            f"{t.batch_size}, "
+            f"{t.epochs} epochs, weight decay {t.weight_decay:g}, rows {'shuffled' if t.shuffle else 'in given order'})"
+        )
+
+    def default_damping(self, rows: int) -> float:
+        """``1 / (rate x steps)``: stopping gradient descent after so many steps amounts to a ridge of that size.
+
+        A direction of curvature c has come ``1 - exp(-c rate steps)`` of its way to the optimum, a ridge lets it come
+        ``c / (c + ridge)``; both turn at ``c = 1 / (rate x steps)``.
+        """
+        return 1.0 / (self.training.learning_rate * self.training.steps(rows))
+
+
+@dataclass(frozen=True)
+class UsersTraining:
+    """The user's own training function, called for one network after another."""
+
+    refit: Refit | None
+    module: Tensor
+    precision: Any
+
+    def stack(
+        self,
+        train: TrainingSet,
+        design: Design,
+        kept: Sequence[Rows],
+        seeds: Sequence[int],
+        start: Tensor | None,
+        device: str,
+        progress: Progress | None,
+    ) -> list[Array]:
+        """One call of the function for each network, with the rows that are left."""
+        if self.refit is None:
+            raise UnsupportedModelError(
+                "Expected a way to train this network again, got none; pass "
+                "NeuralModel.from_torch(module, train, refit=function), where function(train, seed, start) returns a "
+                "trained module (start is None for a fresh one, else the module to go on from)."
+            )
+        refuse_one_class(train, kept)
+        everything = np.arange(len(train))
+        states: list[list[Array]] = []
+        for place, (rows, seed) in enumerate(zip(kept, seeds, strict=True)):
+            left = train.without(train.ids[np.setdiff1d(everything, rows)]) if len(rows) < len(train) else train
+            trained = self.refit(left, seed % 2**32, None if start is None else self._to_go_on_from(start))
+            states.append(self._same_shape(trained))
+            if progress is not None:
+                progress(place + 1, len(seeds))
+        stack = [np.stack(values) for values in zip(*states, strict=True)]
+        refuse_diverged(stack, "the refit function given")
+        return stack
+
+    def trained_anew(self, train: TrainingSet, seed: int) -> Tensor:
+        """The module that the function returns for these rows, from a fresh start; nothing of the present one."""
+        if self.refit is None:
+            raise UnsupportedModelError(
+                "Expected a way to train this network again on the rows left, got none; train it there yourself and "
+                "take it over with NeuralModel.from_torch(module, train), or pass refit=function (to "
+                "NeuralModel.from_torch or NeuralModel.load), which does it."
+            )
+        refuse_one_class(train, [np.arange(len(train))])
+        trained = self.refit(train, seed % 2**32, None)
+        state = self._same_shape(trained)
+        refuse_diverged([values[None] for values in state], "the refit function given")
+        return trained
+
+    def _to_go_on_from(self, start: Tensor) -> Tensor:
+        """A copy as the user's own code knows the module: in its precision, ready to be trained."""
+        again = copy.deepcopy(start).to(dtype=self.precision).train()
+        return again.requires_grad_(True)
+
+    def _same_shape(self, trained: Any) -> list[Array]:
+        if not is_module(trained):
+            raise UnsupportedModelError(
+                f"Expected refit(train, seed, start) to return a torch module, got {type(trained).__name__}; "
+                "return the trained module."
+            )
+        state, wanted = state_arrays(trained), state_arrays(self.module)
+        if [values.shape for values in state] != [values.shape for values in wanted]:
+            raise UnsupportedModelError(
+                "Expected refit to return a network of the same shape as the one given, got another; "
+                "build it the same way every time."
+            )
+        return state
+
+    def sentence(self) -> str:
+        """It is the user's."""
+        return "a network is trained by the function the user gave for it"
+
+    def default_damping(self, rows: int) -> float:
+        """0.01, as in the code of the paper's authors: nothing is known about the training."""
+        return 0.01
+
+
+def refuse_one_class(train: TrainingSet, kept: Sequence[Rows]) -> None:
+    """A network that sees one class only learns nothing but that class."""
+    for rows in kept:
+        labels = train.y[rows]
+        if len(rows) == 0 or labels.min() == labels.max():
+            raise NoOptimumError(
+                f"Expected rows of both classes to train on, got {len(rows)} rows of one class; delete fewer rows."
+            )
+
+
+def refuse_diverged(stack: Sequence[Array], setting: str) -> None:
+    """Training that ended in infinities or NaN is an error, not a model."""
+    finite = np.all([np.isfinite(values.reshape(len(values), -1)).all(axis=1) for values in stack], axis=0)
+    if not finite.all():
+        raise DidNotTrainError(
+            f"Expected training to end with finite parameters, got {int((~finite).sum())} of {len(finite)} networks "
+            f"with infinite ones or NaN ({setting}); lower the learning rate, or check the data for huge values."
+        )

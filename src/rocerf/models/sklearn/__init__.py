@@ -1,0 +1,1 @@
+"""The user's own scikit-learn objects: estimators, pipelines, refits."""

@@ -1,0 +1,373 @@
+"""Any scikit-learn classifier that can be fitted again: scores and refits, no slopes.
+
+Estimators are fitted on the user's own labels, so that a model fitted elsewhere and one fitted here agree. Refitting
+clones the estimator with all its options and fits the clone on the rows that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
+
+from rocerf.data.columns import people_matrix
+from rocerf.data.frames import Frames, people_in_schema_space
+from rocerf.data.training_set import TrainingSet
+from rocerf.data.training_set_file import pack, unpack
+from rocerf.errors import FileFormatError, UnsupportedModelError
+from rocerf.models.model import RETRAININGS, Retraining
+from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
+from rocerf.models.sklearn.estimator_fitting import (
+    CLIP,
+    check_columns,
+    check_decisions,
+    check_labels,
+    class_counts,
+    fitted_on,
+    nameless,
+    names_of,
+    own_copy,
+    random_states,
+    refuse_unfitted,
+    refuse_what_is_no_classifier,
+    reseeded,
+    rows_for,
+    settled,
+    threshold_for,
+    weight_option,
+)
+from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
+from rocerf.storage.whole_file import write_bytes
+from rocerf.types import Array, Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.data.schema import FeatureSchema
+
+
+FILE_FORMAT = "rocerf-estimator-model/2"
+
+#: Parts of fitted estimators that skops does not trust by itself and that we do, by name. Not everything of
+#: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
+TRUSTED = frozenset(
+    {
+        "numpy.dtype",
+        "rocerf.models.sklearn.pipeline_estimator.SchemaSpaceClassifier",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+    }
+)
+
+#: Training rows whose scores are kept in the file, to be found again when it is read.
+CHECKED_ROWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorEnsemble:
+    """M fitted estimators and how to score with one of them."""
+
+    estimators: tuple[Any, ...]
+    score_one: Callable[[Any, Array], Array]
+
+    def __len__(self) -> int:
+        return len(self.estimators)
+
+    def __getitem__(self, part: slice) -> EstimatorEnsemble:
+        return EstimatorEnsemble(self.estimators[part], self.score_one)
+
+    def scores(self, X: Array) -> Array:
+        """Score of every point (P, d) by every estimator, shape (M, P)."""
+        scores = [self.score_one(estimator, X) for estimator in self.estimators]
+        return np.array(scores, dtype=np.float64).reshape(len(self), len(X))
+
+
+class EstimatorModel:
+    """A fitted scikit-learn classifier with the rows it was fitted on.
+
+    Make one with :meth:`fit` or :meth:`from_sklearn`. It accepts a person when ``score >= 0``: the log-odds of the
+    favourable label reach those of ``threshold``.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"], favourable="yes")
+    >>> model = EstimatorModel.fit(DecisionTreeClassifier(random_state=0), train)
+    >>> model.predict([[1.5], [3.5]]).tolist()
+    [0, 1]
+    >>> model.without([2]).predict([[2.8], [3.5]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, train: TrainingSet, estimator: Any, *, threshold: float, seed: int) -> None:
+        self._train, self._estimator, self._asked = train, estimator, nameless(estimator)
+        self.threshold, self.seed = threshold, seed
+
+    @classmethod
+    def fit(cls, estimator: Any, train: TrainingSet, *, threshold: float = 0.5, seed: int = 0) -> EstimatorModel:
+        """Fit a clone of the estimator on the training rows, with the user's own labels and weights.
+
+        Where the estimator leaves a ``random_state`` open (None), it becomes ``seed``.
+        """
+        refuse_bare_rows(train)
+        refuse_what_is_no_classifier(estimator)
+        names = train.columns if train.from_frame else None
+        fitted = fitted_on(settled(estimator, checked_seed(seed)), train, names)
+        return cls._taken_over(fitted, train, threshold=threshold, seed=seed)
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any, train: TrainingSet, *, threshold: float = 0.5, seed: int = 0) -> EstimatorModel:
+        """Take over a fitted classifier; ``train`` must hold its training rows, which cannot be checked here.
+
+        A copy is taken. What it decides about the training rows must be what the threshold says.
+
+        Parameters
+        ----------
+        fitted : scikit-learn classifier
+            With ``predict_proba``, or with ``decision_function`` (then that is the score, and the threshold must stay
+            0.5). Fitted on a DataFrame, it is also asked with one.
+        train : TrainingSet
+            Its n rows and d columns, labelled as the estimator was taught. Sample weights are used when rows are
+            deleted; they must be those it was fitted with.
+        threshold : float in (0, 1)
+            Probability of the favourable label from which a person is accepted.
+        seed : int
+            For :meth:`without`, where the estimator leaves a ``random_state`` open.
+        """
+        refuse_bare_rows(train)
+        refuse_what_is_no_classifier(fitted)
+        refuse_unfitted(fitted)
+        return cls._taken_over(own_copy(fitted), train, threshold=threshold, seed=seed)
+
+    @classmethod
+    def _taken_over(cls, fitted: Any, train: TrainingSet, *, threshold: float, seed: int) -> EstimatorModel:
+        """Of a fitted classifier that nobody else has."""
+        refuse_unfitted(fitted)
+        check_labels(fitted, train)
+        check_columns(fitted, train)
+        weight_option(fitted, train)
+        model = cls(train, fitted, threshold=threshold_for(fitted, threshold), seed=checked_seed(seed))
+        check_decisions(fitted, train, lambda X: model._score_one(fitted, X), model.threshold)
+        return model
+
+    @property
+    def train(self) -> TrainingSet:
+        """The rows it was fitted on."""
+        return self._train
+
+    @property
+    def estimator(self) -> Any:
+        """The fitted scikit-learn estimator."""
+        return self._estimator
+
+    @property
+    def frames(self) -> Frames | None:
+        """Between the user's own columns and schema space, for a model made by :func:`rocerf.from_pipeline`."""
+        text = getattr(self._estimator, "frames", None)
+        if not isinstance(text, str):
+            return None
+        from rocerf.models.sklearn.pipeline_estimator import frames_of
+
+        return frames_of(text)
+
+    @property
+    def schema(self) -> FeatureSchema | None:
+        """What the user's columns mean, for a model from a pipeline."""
+        return None if self.frames is None else self.frames.schema
+
+    @property
+    def offset(self) -> float:
+        """``score = log-odds - offset``."""
+        return float(logit(self.threshold))
+
+    def __repr__(self) -> str:
+        return f"EstimatorModel({self._name}, threshold={self.threshold}, train={self.train!r})"
+
+    @property
+    def _name(self) -> str:
+        return type(self._estimator if self.frames is None else self._estimator.pipeline_).__name__
+
+    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
+
+        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
+        """
+        if self.frames is not None:
+            return people_in_schema_space(X, self.frames)
+        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
+        return matrix
+
+    def score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """Log-odds of the favourable label minus those of the threshold, shape (P,); NaN for rows with gaps.
+
+        Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
+        """
+        return self._score_one(self._asked, self.matrix(X))
+
+    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """The same: this is the estimator in force."""
+        return self.score(X)
+
+    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
+        """1 where accepted, else 0; shape (P,)."""
+        return (self.score(X) >= 0).astype(np.int64)
+
+    def _score_one(self, estimator: Any, X: Array) -> Array:
+        scores, whole = np.full(len(X), np.nan), np.isfinite(X).all(axis=1)
+        if not whole.any():  # scikit-learn refuses tables without rows
+            return scores
+        rows = rows_for(estimator, X[whole])
+        place = estimator.classes_.tolist().index(self.train.favourable)
+        if hasattr(estimator, "predict_proba"):
+            chance = estimator.predict_proba(rows)[:, place]
+            if self.frames is not None:  # a pipeline fitted again that cannot take a category refuses it
+                chance = np.nan_to_num(chance, nan=0.0)
+            scores[whole] = logit(np.clip(chance, CLIP, 1.0 - CLIP)) - self.offset
+        else:
+            scores[whole] = np.asarray(estimator.decision_function(rows)) * (1.0 if place == 1 else -1.0)
+            if self.frames is not None:
+                scores[whole] = np.nan_to_num(scores[whole], nan=float(logit(CLIP)))
+        return scores
+
+    def without(self, ids: Iterable[Any]) -> EstimatorModel:
+        """The estimator fitted again after deleting these rows, with its own random state.
+
+        This answers "what if": of a pipeline the schema stays, with categories and ranges that only deleted rows had,
+        and so do the numbers that stand for missing ones. To be rid of rows: :meth:`forget`.
+        """
+        left = self.train.without(ids)
+        fitted = fitted_on(settled(self._estimator, self.seed), left, names_of(self._estimator))
+        return EstimatorModel(left, fitted, threshold=self.threshold, seed=self.seed)
+
+    def forget(self, ids: Iterable[Any]) -> EstimatorModel:
+        """A new model in which nothing of these rows is left, as if they had never been there.
+
+        A clone of the estimator is fitted on the rows left, with its own random state (``seed`` where it leaves that
+        open). Of a pipeline, what was guessed of its schema is guessed again, too, and what was declared stays. This
+        object and what was saved of it keep the rows: drop them.
+        """
+        from rocerf.models.forgetting import forgotten
+
+        return forgotten(self, ids)
+
+    def refitted(
+        self,
+        deletions: Sequence[NDArray[Any]],
+        *,
+        retraining: Retraining = "fresh",
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> EstimatorEnsemble:
+        """The estimator fitted again after each of M deletions; fit m depends on (seed, m) alone.
+
+        "fresh" gives every ``random_state`` of the estimator a new value; going on from a fit ("warm") is not something
+        scikit-learn estimators do in general.
+        """
+        one_of(retraining, "retraining", RETRAININGS)
+        if retraining == "warm":
+            raise UnsupportedModelError(
+                "Expected retraining='fresh' for a scikit-learn estimator, got 'warm': it cannot in general go on from "
+                "a fit, its fits start anew; use 'fresh'."
+            )
+        names, found = names_of(self._asked), []
+        for trial, ids in enumerate(deletions):
+            fresh = reseeded(self._estimator, checked_seed(seed), trial)
+            found.append(fitted_on(fresh, self.train.without(ids), names))
+            if progress is not None:
+                progress(trial + 1, len(deletions))
+        return EstimatorEnsemble(tuple(found), self._score_one)
+
+    def restored(self, arrays: Sequence[Array]) -> NoReturn:
+        """Fitted estimators are not arrays: they are fitted again from their seeds."""
+        raise UnsupportedModelError("Expected estimators to be fitted again from their seeds, got arrays to restore.")
+
+    @cached_property
+    def class_counts(self) -> dict[Any, int]:
+        """Rows of each label that carry weight."""
+        return class_counts(self.train)
+
+    def removable_class(self, k: int) -> Any | None:
+        """A label all of whose rows k deletions could remove: then there is nothing left to tell apart."""
+        label, count = min(self.class_counts.items(), key=lambda item: item[1])
+        return label if count <= k else None
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What "retrained" means for this model, in sentences."""
+        name, settings = self._name, self._estimator.get_params()
+        chance = (
+            "with new random numbers for each (its random_state)"
+            if random_states(self._estimator)
+            else "without random numbers of its own: the same rows give the same model"
+        )
+        balanced = any(key.endswith("class_weight") and isinstance(value, str) for key, value in settings.items())
+        return (
+            f"a {name} is fitted again with the same options on the rows that are left, {chance}",
+            f"everything it learns is learned again, scaling and choices of its own{' and class weights' * balanced} "
+            "included; the decision threshold stays as it is",
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write estimator (by skops, which cannot run code when read) and training rows to one ``.npz`` file.
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
+        from sklearn import __version__ as version
+        from skops.io import dumps
+
+        about, arrays = pack(self.train)
+        about |= {"threshold": self.threshold, "seed": self.seed, "sklearn": version}
+        data = dumps(self._estimator)
+        strange = _untrusted(data)
+        if strange:
+            raise UnsupportedModelError(
+                f"Expected an estimator made of parts we can read back without running code, got one with "
+                f"{', '.join(strange[:3])}; keep the code that fits it instead, and fit it again."
+            )
+        arrays |= {"estimator": np.frombuffer(data, dtype=np.uint8), "scores": self.score(self.train.X[:CHECKED_ROWS])}
+        write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> EstimatorModel:
+        """Read what :meth:`save` wrote; its scores are compared with those it was saved with."""
+        with reading(path, FILE_FORMAT, "EstimatorModel.save"):
+            arrays, about = arrays_and_about(path, FILE_FORMAT)
+            train, estimator = unpack(about, arrays), _read_estimator(arrays["estimator"].tobytes())
+            model = cls._taken_over(estimator, train, threshold=about["threshold"], seed=about["seed"])
+            same = np.allclose(model.score(train.X[:CHECKED_ROWS]), arrays["scores"], rtol=0.0, atol=1e-9)
+        if not same:
+            raise FileFormatError(
+                f"Expected the estimator in {path} to score as it did with scikit-learn {about['sklearn']}, it does "
+                "not: scikit-learn differs, or the file was altered; fit and save it again."
+            )
+        return model
+
+
+def _read_estimator(data: bytes) -> Any:
+    from skops.io import get_untrusted_types, loads
+
+    strange = _untrusted(data)
+    if strange:
+        raise ValueError(f"it holds {', '.join(strange[:3])}, which is not trusted")
+    return loads(data, trusted=get_untrusted_types(data=data))
+
+
+def _untrusted(data: bytes) -> list[str]:
+    """Parts of an estimator written by skops that could run code when read, for all we know."""
+    from skops.io import get_untrusted_types
+
+    return [name for name in get_untrusted_types(data=data) if name not in TRUSTED]

@@ -1,0 +1,362 @@
+"""scikit-learn pipelines taken over: preprocessing, then LogisticRegression, as one model of schema space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocerf.data.frames import Frames
+from rocerf.data.schema import FeatureSchema
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import (
+    DataError,
+    NoOptimumError,
+    OptionError,
+    SchemaError,
+    SingularCurvatureError,
+    UnsupportedModelError,
+)
+from rocerf.models.arithmetic import Arithmetic
+from rocerf.models.design import AffineDesign
+from rocerf.models.logistic.fit import LogisticFit
+from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.options import checked_threshold
+from rocerf.models.sklearn.estimator_fitting import (
+    own_copy,
+    refuse_unfitted,
+    refuse_what_is_no_classifier,
+    unfitted_copy,
+)
+from rocerf.models.sklearn.own_refit import OwnEstimator, RetrainingRule, checked_retraining
+from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
+from rocerf.models.sklearn.pipeline_parts import (
+    REPRODUCED,
+    Deployed,
+    PipelineParts,
+    PreprocessingRule,
+    Recipe,
+    checked_rule,
+    filled,
+)
+from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
+from rocerf.models.sklearn.pipeline_steps import (
+    FEW,
+    CannotTransformError,
+    Preprocessing,
+    refuse_other_columns,
+    split,
+    unused_columns,
+)
+from rocerf.models.sklearn.reader import read_logistic_regression
+from rocerf.types import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.models.sklearn.estimator import EstimatorModel
+
+
+def from_pipeline(
+    pipeline: Any,
+    train_df: pd.DataFrame,
+    y: ArrayLike,
+    *,
+    schema: FeatureSchema | None = None,
+    preprocessing: PreprocessingRule = "frozen",
+    retraining: RetrainingRule = "own",
+    favourable: Any = 1,
+    ids: ArrayLike | Sequence[Any] | None = None,
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    otherwise: Literal["refuse", "estimator"] = "refuse",
+) -> Any:
+    """Take over a fitted scikit-learn pipeline that ends in LogisticRegression, with the rows it was fitted on.
+
+    Points live in schema space: numbers as they are, one 0/1 column ``feature=category`` for each category. Whatever
+    comes before the classifier must be affine there (scaling, one-hot or ordinal encoding, one value for missing ones,
+    choosing and combining columns linearly); this is found by asking it and checked on all rows. A number that is
+    missing is answered where the pipeline puts the same one for it in every row (not with KNNImputer, say). The
+    pipeline is copied: fitting it again later changes nothing here.
+
+    Parameters
+    ----------
+    pipeline : fitted Pipeline, or a bare LogisticRegression
+    train_df : DataFrame of n rows
+        In the columns that the pipeline takes. Columns that it ignores may be there; they become no part of the
+        schema, unless one is given that has them.
+    y : sequence of n labels
+    schema : FeatureSchema, optional
+        Of the same columns; by default guessed by ``FeatureSchema.from_frame``.
+    preprocessing : "frozen" or "refitted"
+        Whether scalers, encoders and imputers stay as they are when rows are deleted, or are fitted again on the rows
+        left. "refitted" is slower and excludes the promises "first_order" and "certified".
+    retraining : "own" or "exact"
+        Who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises then
+        allow for; or what you deploy is ``model.without``, the exact optimum.
+    favourable : label
+    ids : sequence of n unique values, optional
+        By default the DataFrame's index.
+    threshold : float in (0, 1)
+        Probability of the favourable label from which a person is accepted.
+    sample_weight : array of shape (n,), optional
+        The weights that LogisticRegression was fitted with.
+    otherwise : "refuse" or "estimator"
+        What to do with a pipeline that is not affine, ends in another classifier, or in a LogisticRegression whose
+        retraining cannot be followed exactly (an L1 penalty, "balanced" weights, ...): refuse it with the reason, or
+        return an :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated". There, columns may
+        have missing numbers that the pipeline deals with in its own way, for people where training rows lack some.
+
+    Returns
+    -------
+    LogisticModel (or EstimatorModel)
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    >>> df = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0], "home": ["rent", "own", "rent", "own"]})
+    >>> encode = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["home"]))
+    >>> pipeline = make_pipeline(encode, LogisticRegression()).fit(df, ["no", "no", "yes", "yes"])
+    >>> model = from_pipeline(pipeline, df, ["no", "no", "yes", "yes"], favourable="yes")
+    >>> model.train.columns
+    ('income', 'home=own', 'home=rent')
+    >>> model.predict(df).tolist()
+    [0, 0, 1, 1]
+    """
+    if otherwise not in ("refuse", "estimator"):
+        raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
+    rule, threshold, by = checked_rule(preprocessing), checked_threshold(threshold), checked_retraining(retraining)
+    refuse_other_columns(train_df)
+    _refuse_searches(pipeline)
+    pipeline = own_copy(pipeline)
+    schema = _schema_of(pipeline, train_df, y, schema)
+    used = train_df[[name for name in train_df.columns if name in schema.names]]
+    options = {"ids": ids, "favourable": favourable, "sample_weight": sample_weight}
+    rows = _Rows(used, y, Frames.of(schema, used), options)
+    if otherwise == "refuse":
+        return _logistic(pipeline, rows, rule, by, threshold)
+    try:
+        return _logistic(pipeline, rows, rule, by, threshold)
+    except (UnsupportedModelError, SingularCurvatureError, NoOptimumError):
+        return _estimator(pipeline, rows, threshold)
+
+
+class _Rows:
+    """The training rows as the user has them, and in schema space with missing numbers marked."""
+
+    def __init__(self, frame: pd.DataFrame, y: ArrayLike, frames: Frames, options: dict[str, Any]) -> None:
+        # A copy: what the user does with their table later must not change what is retrained on.
+        self.frame, self.y, self.frames, self.options = frame.copy(), y, frames, options
+        self.X, _, self.problems = frames.encode(frame)
+        numbers = [place for place, f in enumerate(frames.schema.column_features) if not f.categories]
+        self.missing = np.zeros(self.X.shape, bool)
+        for place in numbers:
+            self.missing[:, place] = frame[frames.columns[place]].isna().to_numpy()
+
+    def training_set(self, X: Array) -> TrainingSet:
+        """The rows in schema space (n, d), complete."""
+        import pandas as pd
+
+        ids = self.frame.index if self.options["ids"] is None else self.options["ids"]
+        table = pd.DataFrame(X, columns=list(self.frames.columns))
+        options = {name: self.options[name] for name in ("favourable", "sample_weight")}
+        return TrainingSet(table, self.y, ids, **options)
+
+    def refuse_incomplete(self, X: Array) -> None:
+        """Every training row must be a point of schema space once missing numbers are filled in."""
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        unreadable = [place for place, said in enumerate(self.problems) if said and not self.missing[place].any()]
+        if unreadable:
+            raise SchemaError(
+                f"Expected training rows that are values of the schema, got {len(unreadable)} that are not; the first "
+                f"is row {unreadable[0]}: {self.problems[unreadable[0]]}. Correct the rows or the schema."
+            )
+        if len(bad):
+            raise DataError(
+                f"Expected a number, or one that the pipeline fills in, everywhere, got {len(bad)} training rows "
+                f"without; the first is row {bad[0]}: {self.problems[bad[0]]}. Fill them in, in the pipeline "
+                "(SimpleImputer) or before."
+            )
+
+
+def _schema_of(pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema | None) -> FeatureSchema:
+    """The schema given, if it is about the columns that the pipeline uses, else a guess about these."""
+    import pandas as pd
+
+    if schema is None:
+        frame = frame.drop(columns=list(unused_columns(pipeline, frame, np.asarray(y))))
+        used = {
+            name: frame[name].cat.remove_unused_categories()
+            for name in frame.columns
+            if isinstance(frame[name].dtype, pd.CategoricalDtype)
+        }
+        return FeatureSchema.from_frame(frame.assign(**used))
+    if not isinstance(schema, FeatureSchema):
+        raise OptionError(
+            f"Expected schema to be a FeatureSchema, got {type(schema).__name__}; make one with "
+            "FeatureSchema.from_frame(train_df)."
+        )
+    absent = [name for name in schema.names if name not in frame.columns]
+    extra = [name for name in frame.columns if name not in schema.names]
+    if extra:
+        unused = unused_columns(pipeline, frame, np.asarray(y))
+        extra = [name for name in extra if name not in unused]
+    if absent or extra:
+        raise SchemaError(
+            f"Expected a schema of the training rows' {len(frame.columns)} columns, got one that "
+            f"{f'has {absent[0]!r} besides' if absent else f'lacks {extra[0]!r}'}; make it with "
+            "FeatureSchema.from_frame(train_df), or leave the column out of both."
+        )
+    return schema
+
+
+def _refuse_searches(pipeline: Any) -> None:
+    if hasattr(pipeline, "best_estimator_"):
+        raise UnsupportedModelError(
+            f"Expected a pipeline, got a {type(pipeline).__name__}, which chooses its settings anew at each "
+            "retraining; pass the pipeline it chose: .best_estimator_."
+        )
+
+
+def _logistic(
+    pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, threshold: float
+) -> LogisticModel:
+    from sklearn.linear_model import LogisticRegression
+
+    _, last = split(pipeline)
+    if not isinstance(last, LogisticRegression):
+        raise UnsupportedModelError(
+            f"Expected a pipeline that ends in LogisticRegression, got one that ends in {type(last).__name__}; take it "
+            "over for promise='simulated' with otherwise='estimator'."
+        )
+    if not hasattr(last, "coef_"):
+        raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
+    steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
+    probe = Probe(steps, rows.frames, ranges)
+    found = _affine_map(probe, rows)
+    X = filled(rows.X, rows.missing, found.fills, rows.frames)
+    frames = Frames.of(rows.frames.schema, rows.frame, found.fills)
+    train = rows.training_set(X)
+    read = read_logistic_regression(last, train, same_columns=False)
+    deployed = Deployed.of(pipeline, steps, train)
+    parts = PipelineParts(
+        frames,
+        rule,
+        deployed=deployed,
+        recipe=Recipe(steps, rows.frame, np.array(rows.y), rows.missing, ranges),
+    )
+    if rule == "refitted":
+        parts.refuse_what_is_not_reproduced(X, found)
+    design = AffineDesign(found.matrix, found.shift, read.intercept)
+    fit = LogisticFit.taken_over(last, read, train, design, threshold)
+    error = largest_error(probe, found, rows.frame, X)
+    arithmetic = Arithmetic.of(
+        steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error
+    )
+    fit = replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline))
+    return LogisticModel(replace(fit, own=OwnEstimator.of(last), retraining=retraining))
+
+
+def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
+    try:
+        found = probe.found()
+        refuse_unknown_categories(found, probe.frames)
+        found = with_checked_fills(probe, found)
+        X = filled(rows.X, rows.missing, found.fills, probe.frames)
+        tangled = [name for name in found.tangled if rows.frame[name].isna().any()]
+        if not tangled:  # else that is the reason to be told
+            rows.refuse_incomplete(X)
+        refuse_what_is_not_affine(probe, found, rows.frame, X)
+    except CannotTransformError as error:
+        raise UnsupportedModelError(
+            f"Expected a pipeline that takes rows of the training DataFrame's columns, got one that cannot ({error}); "
+            "pass the columns it was fitted on, and in the schema only categories that it knows."
+        ) from error
+    return found
+
+
+def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
+    from rocerf.models.sklearn.estimator import EstimatorModel
+    from rocerf.models.sklearn.pipeline_estimator import SchemaSpaceClassifier, stand_ins
+
+    refuse_what_is_no_classifier(split(pipeline)[1])
+    refuse_unfitted(pipeline)
+    frames = replace(rows.frames, fills=stand_ins(rows.X, rows.missing, rows.frames))
+    X = filled(rows.X, rows.missing, frames.fills, frames)
+    rows.refuse_incomplete(X)
+    fitted = SchemaSpaceClassifier.of(pipeline, frames, Preprocessing.of(pipeline, rows.frame))
+    return EstimatorModel._taken_over(fitted, rows.training_set(X), threshold=threshold, seed=0)
+
+
+def estimator_from_pipeline(
+    pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema, threshold: float, **options: Any
+) -> EstimatorModel:
+    """What ``otherwise="estimator"`` leads to, of any fitted pipeline; further options as in :func:`from_pipeline`."""
+    return _estimator(own_copy(pipeline), _Rows(frame, y, Frames.of(schema, frame), options), threshold)
+
+
+def connected(
+    fit: LogisticFit, parts: PipelineParts, pipeline: Any, frame: pd.DataFrame, missing: NDArray[np.bool_]
+) -> PipelineParts:
+    """The parts that a model read from a file has with its pipeline; ``frame`` holds its training rows."""
+    pipeline, frames, train = own_copy(pipeline), parts.frames, fit.train
+    X = np.where(missing, np.nan, train.X)
+    steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
+    labels = _labels(train)
+    recipe = Recipe(_own_steps(steps, fit, parts, frame, labels), frame, labels, missing, ranges)
+    if fit.deployed_theta is None:  # retrained: no pipeline is this model
+        return replace(parts, recipe=recipe)
+    rows = _Rows(frame, labels, frames, {})
+    _, last = split(pipeline)
+    read = read_logistic_regression(last, train, same_columns=False)
+    found = _affine_map(Probe(steps, frames, ranges), rows)
+    design = AffineDesign(found.matrix, found.shift, read.intercept)
+    some = train.X[:100]
+    own = fit.objective.design(some) @ fit.deployed_theta
+    same = design.width == len(fit.deployed_theta) and np.allclose(design(some) @ read.theta, own)
+    if not same:
+        raise _another_pipeline()
+    return replace(parts, recipe=recipe, deployed=Deployed.of(pipeline, steps, train))
+
+
+def _own_steps(
+    steps: Preprocessing, fit: LogisticFit, parts: PipelineParts, frame: pd.DataFrame, labels: NDArray[Any]
+) -> Preprocessing:
+    """The preprocessing of the model: that of the pipeline given, or of a retrained model the same fitted again."""
+    design = fit.objective.design(fit.train.X[:FEW])
+    known = design[:, : design.shape[1] - int(fit.objective.design.intercept)]
+    error = REPRODUCED * (1.0 + np.abs(known).max(axis=0, initial=0.0))
+    if parts.stored_images is not None and fit.arithmetic.design_error is not None:
+        known, error = parts.stored_images[:FEW], fit.arithmetic.design_error
+
+    def makes_the_design(candidate: Preprocessing) -> bool:
+        images = candidate.where_possible(frame.iloc[:FEW], known.shape[1])
+        return images.shape == known.shape and bool((np.abs(images - known) <= error).all())  # false for NaN
+
+    if makes_the_design(steps):
+        return steps
+    if fit.deployed_theta is None:
+        again, _ = steps.fitted_again(frame, labels)
+        if makes_the_design(again):
+            return again
+    raise _another_pipeline()
+
+
+def _another_pipeline() -> OptionError:
+    return OptionError(
+        "Expected the fitted pipeline that the model was made from, got one that makes something else of its training "
+        "rows, or scores them differently; give that one, or take this one over with rocerf.from_pipeline."
+    )
+
+
+def _labels(train: TrainingSet) -> NDArray[Any]:
+    labels = np.empty(len(train), dtype=object)
+    labels[:] = [train.favourable if good else train.unfavourable for good in train.y]
+    return labels if isinstance(train.favourable, str) else np.array(labels.tolist())

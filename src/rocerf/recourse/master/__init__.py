@@ -1,0 +1,1 @@
+"""The master problem: the cheapest point that obeys the rules and some cuts."""

@@ -1,0 +1,172 @@
+"""The master problem of one person as a mixed-integer program, solved by HiGHS.
+
+Columns that may move become variables: a whole number of steps where values are stepped (0/1 for answers and
+categories), a number of ``scale`` otherwise; where the own value is between two steps, a 0/1 variable chooses between
+it and the steps. One-hot groups sum to one, relations and cuts are rows, and where the
+number of changes is limited a 0/1 variable for each attribute says whether it may move.
+
+L1-like costs are linear in these variables; a curved price (percentiles) takes a 0/1 variable wherever it falls. The
+square of an L2 cost is approached from below by lines ``q_j >= line(u_j)``: exact for answers and categories, whose
+move has one length; elsewhere added where they are missing (outer approximation). Fixing all whole numbers and
+projecting gives a point and an upper bound; when both bounds meet, the point is optimal. What is left is the *gap*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocerf.recourse.cost import Cost, Norm
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.mixed_program import Program
+from rocerf.recourse.master.projection import project
+from rocerf.types import Array
+
+#: Bounds that differ by less than this share of the cost count as met.
+GAP = 1e-6
+
+#: Rounds of outer approximation of an L2 cost.
+ROUNDS = 40
+
+#: Steps of a column at which an L2 cost has a line from the start, in both directions.
+FIRST_LINES = (0.1, 0.3, 1.0, 3.0)
+
+#: How far from the person to look first, in scales of a column; farther only where that may bring something cheaper.
+NEAR, FARTHER = 10.0, 16.0
+
+#: A point may miss a cut by this much, in units of the score: a quarter of the guard by which points clear promises.
+MISS = 2.5e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """One person's point (d,), whether there is one, whether the search failed, and the relative gap."""
+
+    point: Array
+    found: bool
+    failed: bool = False
+    gap: float = 0.0
+
+
+class MixedProblem:
+    """Person ``person`` of the master problem.
+
+    >>> from rocerf.data.schema import FeatureSchema
+    >>> from rocerf.recourse.cost import NormCost
+    >>> schema = FeatureSchema.free(["a", "b"]).edit("a", kind="integer")
+    >>> X0 = np.array([[0.0, 0.0]])
+    >>> problem = MixedProblem(0, X0, NormCost(Norm.L1, np.ones(2)), FeasibleSet.around(X0, schema), 100.0)
+    >>> problem.cheapest(np.array([[2.0, 1.0]]), np.array([0.0]), 3.0).point.tolist()  # 2 a + b >= 3
+    [1.0, 1.0]
+    """
+
+    def __init__(self, person: int, X0: Array, cost: Cost, allowed: FeasibleSet, reach: float) -> None:
+        self.one = np.array([person])
+        self.allowed = allowed.of(self.one)
+        self.cost, self.x0 = cost, X0[person]
+        self.reach = reach
+        self.d = len(self.x0)
+
+    def cheapest(self, slopes: Array, constants: Array, target: float) -> Found:
+        """The cheapest allowed point with ``slopes x + constants >= target``; slopes (m, d), constants (m,)."""
+        nowhere = Found(np.full(self.d, np.nan), False)
+        if self.allowed.empty[0]:
+            return nowhere
+        aims = target - constants
+        for _ in range(4):
+            found = self._solve(slopes, aims)
+            if not found.found:
+                return found
+            missed = target - (slopes @ found.point + constants)
+            if (missed <= MISS).all():
+                return found
+            # HiGHS is content with rows met to its tolerance; whole numbers cannot be moved a little afterwards.
+            aims = aims + np.where(missed > MISS, 2.0 * missed, 0.0)
+        return Found(nowhere.point, False, failed=True)
+
+    def _solve(self, slopes: Array, aims: Array) -> Found:
+        """Near the person first: wide ranges make HiGHS slow and, beside 0/1 variables, at times wrong."""
+        reach = min(NEAR, self.reach)
+        found = self._solve_within(reach, slopes, aims)
+        while not found.found and reach < self.reach and len(self._sides(reach)):
+            reach = min(FARTHER * reach, self.reach)
+            found = self._solve_within(reach, slopes, aims)
+        needed = self._reach_needed(found.point) if found.found else reach
+        again = self._solve_within(needed, slopes, aims) if needed != reach else found
+        return again if again.found else found
+
+    def _sides(self, reach: float) -> Array:
+        """Points (s, d) that move by the reach in one column, for each side to which more is allowed."""
+        moves = np.concatenate([np.diag(-reach * self.cost.scale), np.diag(reach * self.cost.scale)])
+        beyond = np.concatenate([self.allowed.lower[0], -self.allowed.upper[0]])
+        ends = np.concatenate([self.x0, -self.x0]) - reach * np.tile(self.cost.scale, 2)
+        return np.asarray((self.x0 + moves)[(beyond < ends) & np.tile(self.allowed.movable[0], 2)])
+
+    def _reach_needed(self, point: Array) -> float:
+        """A reach beyond which every point costs at least what this one does."""
+        reach, cost = min(NEAR, self.reach), float(self.cost.of(point[None], self.x0[None])[0])
+        while reach < self.reach:
+            sides = self._sides(reach)
+            if (self.cost.of(sides, np.broadcast_to(self.x0, sides.shape)) >= cost).all():
+                break
+            reach = min(2.0 * reach, self.reach)
+        return reach
+
+    def _solve_within(self, reach: float, slopes: Array, aims: Array) -> Found:
+        program = Program(self.x0, self.cost, self.allowed, reach)
+        program.add_cuts(slopes, aims)
+        if self.cost.norm is Norm.L1:
+            solved = program.solve()
+            if solved is None:
+                return Found(np.full(self.d, np.nan), False, failed=program.failed)
+            point = program.polished(solved) if program.continuous.any() else program.point(solved)
+            return Found(point, True, gap=program.gap)
+        return self._outer_approximation(program, slopes, aims)
+
+    def _outer_approximation(self, program: Program, slopes: Array, aims: Array) -> Found:
+        for step in FIRST_LINES:
+            for sign in (-1.0, 1.0):
+                program.add_lines(np.full(self.d, sign * step))
+        best, best_cost, bound = np.full(self.d, np.nan), np.inf, 0.0
+        for _ in range(ROUNDS):
+            solved = program.solve()
+            if solved is None:
+                if np.isfinite(best_cost):
+                    break
+                return Found(best, False, failed=program.failed)
+            bound = max(bound, program.bound)
+            rough = program.point(solved)
+            point = self._projected(program, rough, slopes, aims)
+            if point is not None:
+                cost = float((((point - self.x0) / self.cost.scale) ** 2).sum())
+                if cost < best_cost:
+                    best, best_cost = point, cost
+                program.add_lines((point - self.x0) / self.cost.scale)
+            program.add_lines((rough - self.x0) / self.cost.scale)
+            if best_cost - bound <= 2 * GAP * best_cost + 1e-15:
+                break
+        if not np.isfinite(best_cost):
+            return Found(best, False, failed=True)
+        gap = max(0.0, 1.0 - np.sqrt(max(bound, 0.0) / best_cost)) if best_cost > 0 else 0.0
+        return Found(best, True, gap=float(gap) if gap > GAP else 0.0)
+
+    def _projected(self, program: Program, rough: Array, slopes: Array, aims: Array) -> Array | None:
+        """The nearest point with the whole numbers (and what does not change) of ``rough``."""
+        held = ~program.continuous | (rough == self.x0)
+        scale, rules = self.cost.scale, self.allowed.rules
+        lower = np.where(held, rough, np.maximum(self.allowed.lower[0], self.x0 - self.reach * scale))
+        upper = np.where(held, rough, np.minimum(self.allowed.upper[0], self.x0 + self.reach * scale))
+        if held.all():
+            return rough
+        normals, offsets = slopes * scale, aims - slopes @ self.x0
+        if rules is not None and len(rules.limits):
+            related, beyond = rules.half_spaces(self.x0[None], scale)
+            normals, offsets = np.vstack([normals, related]), np.concatenate([offsets, beyond[0]])
+        low, high = (lower - self.x0) / scale, (upper - self.x0) / scale
+        answer = project(normals[None], offsets[None], low[None], high[None])
+        if not answer.feasible[0]:
+            return None
+        steps = answer.points[0]
+        point = np.where(held, rough, np.where(steps == 0.0, self.x0, self.x0 + scale * steps))
+        return np.clip(point, lower, upper)

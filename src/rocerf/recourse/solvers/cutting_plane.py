@@ -1,0 +1,187 @@
+"""The cutting-plane solver: the global optimum under any concave promise, for all people at once.
+
+keep a set of cuts for each person, beginning with what the promise knows beforehand
+repeat  x = the cheapest allowed point behind all cuts
+        read the promise at x; if it holds there, x is optimal (a relaxation's optimum that is feasible)
+        otherwise add the cut found at x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.promises.promise import Learning, Promise, Reading
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
+from rocerf.types import Array, Progress
+
+#: People in the first wave of a promise that learns; each further wave is twice as large.
+FIRST_WAVE = 32
+
+
+def solve_by_cuts(
+    promise: Promise, master: Master, delta: float, *, max_rounds: int = 200, progress: Progress | None = None
+) -> Solution:
+    """The cheapest point with ``promise >= delta`` for each person of the master problem.
+
+    Cuts aim at ``delta + GUARD``; a point counts as found from ``delta + GUARD / 2`` on. A promise that learns
+    sees people in growing waves, so that most of them profit from what was found for a few.
+    """
+    solution = Solution.blank(*master.X0.shape)
+    done = 0
+    for wave in _waves(len(master.X0), isinstance(promise, Learning)):
+        _solve_wave(promise, master, delta, wave, solution, max_rounds, _shifted(progress, done, len(master.X0)))
+        done += len(wave)
+    # What was found for later people may refute a point given to an earlier one: such people come once more. A promise
+    # that wants to be searched further is, at every point that was found, until nothing more is.
+    withstood = np.zeros(len(master.X0), np.intp)
+    for number in range(max_rounds):
+        refuted = _hold_against_memory(promise, solution, delta)
+        if len(refuted):
+            withstood[refuted] = 0
+            _solve_wave(promise, master, delta, refuted, solution, max_rounds, None)
+        elif not _search_on(promise, solution, delta, withstood, number):
+            break
+    else:
+        refuted = _hold_against_memory(promise, solution, delta)
+        solution.forget(refuted)
+        solution.outcomes[refuted] = Outcome.GAVE_UP
+    return solution
+
+
+def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> NDArray[np.intp]:
+    """Lower the values of found points to what the promise has learned since; the people whose point fell."""
+    if not isinstance(promise, Learning):
+        return np.empty(0, np.intp)
+    found = np.flatnonzero(solution.outcomes == Outcome.FOUND)
+    _lower(solution, found, promise.remembered(solution.points[found]))
+    return found[solution.values[found] < delta + GUARD / 2]
+
+
+def _search_on(promise: Promise, solution: Solution, delta: float, withstood: NDArray[np.intp], number: int) -> bool:
+    """One further search at the found points that have not ``withstood`` enough of them; False if there are none."""
+    if not isinstance(promise, Learning):
+        return False
+    asking = np.flatnonzero((solution.outcomes == Outcome.FOUND) & (withstood < promise.again))
+    if not len(asking):
+        return False
+    reading = promise.search_on(solution.points[asking], delta + GUARD / 2, number)
+    if reading.retrainings is not None:
+        solution.retrainings[asking] += reading.retrainings
+    _lower(solution, asking, reading)
+    withstood[asking] += 1
+    hopeless = asking[np.isneginf(solution.values[asking])]  # no cut says so: no point survives having no model
+    solution.forget(hopeless)
+    solution.outcomes[hopeless] = Outcome.NOT_ROBUST
+    return True
+
+
+def _lower(solution: Solution, people: NDArray[np.intp], reading: Reading) -> None:
+    """Values and worst rows of these people's points, where the reading knows of worse."""
+    for place in np.flatnonzero(reading.values < solution.values[people] - 1e-12):
+        solution.values[people[place]] = reading.values[place]
+        solution.worst_ids[people[place]] = reading.worst_ids(int(place))
+
+
+def _waves(people: int, learns: bool) -> Iterator[NDArray[np.intp]]:
+    start, size = 0, FIRST_WAVE if learns else max(people, 1)
+    while start < people:
+        yield np.arange(start, min(start + size, people))
+        start, size = start + size, 2 * size
+
+
+def _shifted(progress: Progress | None, done: int, total: int) -> Progress | None:
+    return None if progress is None else lambda wave_done, _: progress(done + wave_done, total)
+
+
+def _solve_wave(
+    promise: Promise,
+    master: Master,
+    delta: float,
+    wave: NDArray[np.intp],
+    solution: Solution,
+    max_rounds: int,
+    progress: Progress | None,
+) -> None:
+    pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
+    solution.outcomes[wave] = Outcome.GAVE_UP
+    open_ = wave
+    for round_ in range(max_rounds):
+        cheapest = master.cheapest(open_, *pool.of(open_), delta + GUARD)
+        points, reachable, failed = cheapest.points, cheapest.found, cheapest.failed
+        solution.gaps[open_] = cheapest.gaps
+        solution.forget(open_[~reachable])
+        solution.outcomes[open_[~reachable]] = Outcome.UNREACHABLE if round_ == 0 else Outcome.NOT_ROBUST
+        solution.outcomes[open_[failed]] = Outcome.GAVE_UP
+        open_, points = open_[reachable], points[reachable]
+        if not len(open_):
+            break
+        reading = promise.read(points, delta + GUARD / 2)
+        solution.rounds[open_] += 1
+        if reading.retrainings is not None:
+            solution.retrainings[open_] += reading.retrainings
+        holds = reading.values >= delta + GUARD / 2
+        found = open_[holds]
+        solution.points[found], solution.values[found] = points[holds], reading.foreseen[holds]
+        solution.outcomes[found] = Outcome.FOUND
+        for place in np.flatnonzero(holds):
+            solution.worst_ids[open_[place]] = reading.worst_ids(int(place))
+        slopes, constants = reading.cuts(points)
+        open_ = open_[~holds]
+        pool.add(open_, slopes[~holds], constants[~holds])
+        if progress is not None:
+            progress(len(wave) - len(open_), len(wave))
+        if not len(open_):
+            break
+    solution.forget(open_)
+    _tell_margin_from_reach(promise, master, delta, wave, solution)
+
+
+def _tell_margin_from_reach(
+    promise: Promise, master: Master, delta: float, wave: NDArray[np.intp], solution: Solution
+) -> None:
+    """Where only the margin (or the guard, for scores next to 0) was out of reach, the model itself is not: say so."""
+    stuck = wave[solution.outcomes[wave] == Outcome.UNREACHABLE]
+    if len(stuck):
+        cuts = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
+        reachable = master.cheapest(stuck, *cuts.of(stuck), 0.0).found
+        solution.outcomes[stuck[reachable]] = Outcome.NOT_ROBUST
+
+
+class _Cuts:
+    """Up to m cuts for each person of a wave; unused places are "no cut" (constant = infinity)."""
+
+    def __init__(self, place: NDArray[np.intp], slopes: Array, constants: Array) -> None:
+        self._place, self._slopes, self._constants = place, slopes, constants
+        self._used = np.full(len(slopes), slopes.shape[1])
+
+    @classmethod
+    def shared(cls, people: int, wave: NDArray[np.intp], slopes: Array, constants: Array) -> _Cuts:
+        place = np.full(people, -1)
+        place[wave] = np.arange(len(wave))
+        m, d = slopes.shape
+        return cls(
+            place,
+            np.broadcast_to(slopes, (len(wave), m, d)).copy(),
+            np.broadcast_to(constants, (len(wave), m)).copy(),
+        )
+
+    def of(self, people: NDArray[np.intp]) -> tuple[Array, Array]:
+        places = self._place[people]
+        width = int(self._used[places].max(initial=0))
+        return self._slopes[places, :width], self._constants[places, :width]
+
+    def add(self, people: NDArray[np.intp], slopes: Array, constants: Array) -> None:
+        if not len(people):
+            return
+        places = self._place[people]
+        total, room, d = self._slopes.shape
+        if int(self._used[places].max()) == room:
+            self._slopes = np.concatenate([self._slopes, np.zeros((total, room, d))], axis=1)
+            self._constants = np.concatenate([self._constants, np.full((total, room), np.inf)], axis=1)
+        self._slopes[places, self._used[places]] = slopes
+        self._constants[places, self._used[places]] = constants
+        self._used[places] += 1

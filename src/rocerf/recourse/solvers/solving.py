@@ -1,0 +1,139 @@
+"""Which solver goes with which promise, and the one call that runs it.
+
+A promise with cuts goes to the cutting-plane method; a smooth one to repeated linearisation or the paper's penalty
+method; one that only says its value to a search. A promise that is another one for each person is solved person by
+person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import OptionError
+from rocerf.models.model import Refittable
+from rocerf.models.options import one_of
+from rocerf.promises.plain import Plain
+from rocerf.promises.promise import Learning, PerPerson, Promise
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
+from rocerf.recourse.solvers.penalty import solve_by_penalty
+from rocerf.recourse.solvers.search import solve_by_search
+from rocerf.recourse.solvers.sequential import solve_by_linearisation
+from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
+from rocerf.types import Progress
+
+SOLVERS = ("auto", "cutting_plane", "sequential", "penalty", "search")
+
+#: How far a point found on a stand-in may be moved on along its line, and in which steps.
+FARTHEST, FARTHER = 10.0, 1.05
+
+#: Doublings of the margin tried on a stand-in where points cannot be moved along a line.
+MARGINS = 4
+
+
+def solver_for(name: str, promise: Promise) -> str:
+    """The solver to use: the named one if it can solve under this promise, for "auto" the best that can."""
+    one_of(name, "solver", SOLVERS)
+    best = "cutting_plane" if promise.concave else "sequential" if promise.smooth else "search"
+    if name == "auto":
+        return best
+    possible = name == "search" or (promise.concave if name == "cutting_plane" else promise.smooth)
+    searching = isinstance(promise, Learning) and name != "cutting_plane"
+    if not possible or searching or (isinstance(promise, PerPerson) and name != "cutting_plane"):
+        reason = (
+            "whose every reading is a search, and this solver would ask thousands of them"
+            if searching
+            else "which is another one for each person"
+            if isinstance(promise, PerPerson)
+            else "which has no cuts"
+            if promise.smooth
+            else "which has no slopes"
+        )
+        raise OptionError(
+            f"Expected solver={best!r} for the promise {promise.wording.name!r}, {reason}, got {name!r}; leave it "
+            "to 'auto'."
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A named solver with what it may need besides the problem: the training rows to search near, and a seed."""
+
+    name: str
+    train: TrainingSet
+    seed: int = 0
+
+    def __call__(self, promise: Promise, master: Master, delta: float, progress: Progress | None = None) -> Solution:
+        """The cheapest points found with ``promise >= delta``."""
+        if not len(master.X0):
+            return Solution.blank(*master.X0.shape)
+        if isinstance(promise, PerPerson):
+            return _person_by_person(promise, master, delta, progress)
+        if self.name == "cutting_plane":
+            return solve_by_cuts(promise, master, delta, progress=progress)
+        if self.name == "penalty":
+            return solve_by_penalty(promise, master, delta, progress=progress)
+        if self.name == "sequential":
+            return solve_by_linearisation(promise, master, delta, progress=progress)
+        X = self.train.X
+        return solve_by_search(
+            promise,
+            master,
+            delta,
+            lower=X.min(axis=0),
+            upper=X.max(axis=0),
+            anchors=X,
+            seed=self.seed,
+            progress=progress,
+        )
+
+
+def _person_by_person(promise: PerPerson, master: Master, delta: float, progress: Progress | None) -> Solution:
+    solution = Solution.blank(*master.X0.shape)
+    for person in range(len(master.X0)):
+        own = promise.for_person(master.X0[person])
+        if own is not None:
+            alone = master.of(np.array([person]))
+            accepted = _accepted_with_a_margin if alone.mixed[0] else _accepted_on_the_line
+            solution.take(person, accepted(promise.model, own, alone, solve_by_cuts(own, alone, delta), delta))
+        if progress is not None:
+            progress(person + 1, len(master.X0))
+    return solution
+
+
+def _accepted_with_a_margin(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
+    """One person's solution where nothing lies between allowed points: solved again with growing margins."""
+    if found.outcomes[0] is not Outcome.FOUND:
+        return found
+    first = abs(float(found.values[0] - Plain(model).read(found.points).values[0])) + GUARD
+    for margin in (0.0, *(first * 2.0**doubling for doubling in range(MARGINS))):
+        again = solve_by_cuts(own, alone, delta + margin) if margin else found
+        if again.outcomes[0] is Outcome.FOUND and Plain(model).read(again.points).values[0] >= delta + GUARD / 2:
+            return again
+    found.forget(np.array([0]))
+    found.outcomes[0] = Outcome.GAVE_UP
+    return found
+
+
+def _accepted_on_the_line(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
+    """One person's solution, moved on along its line until the model itself accepts it too; given up if none does."""
+    if found.outcomes[0] is not Outcome.FOUND:
+        return found
+    shares = np.exp(np.arange(0.0, np.log(FARTHEST), np.log(FARTHER)))[:, None]
+    line = alone.allowed.clip(alone.X0 + shares * (found.points - alone.X0))
+    good = (Plain(model).read(line).values >= delta + GUARD / 2) & alone.allowed.of(np.zeros(len(line), int)).holds(
+        line
+    )
+    good &= np.array([own.read(point[None]).values[0] >= delta for point in line]) if good.any() else False
+    if not good.any():
+        found.forget(np.array([0]))
+        found.outcomes[0] = Outcome.GAVE_UP
+        return found
+    first = int(np.argmax(good))
+    reading = own.read(line[[first]])
+    found.points[0], found.values[0], found.worst_ids[0] = line[first], reading.values[0], reading.worst_ids(0)
+    return found

@@ -1,0 +1,128 @@
+"""The tidy CSV files of a run, out of its finished jobs: one fact a row, empty where there is none."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocerf.reproduction.experiment import CasePlan, at_k
+from rocerf.reproduction.jobs import JobFolder, Plan
+from rocerf.reproduction.settings import ExperimentSettings
+from rocerf.storage.whole_file import write_text
+
+WHERE = ("setting", "dataset", "model")
+RESULTS = (*WHERE, "method", "alpha", "trial", "validity", "validity_all", "answered", "people", "seed")
+COSTS = ("people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data")
+METHODS = (
+    *(*WHERE, "method", *COSTS, "seconds_per_person", "cost_over_plain"),
+    *("worst_case_validity", "worst_case_people", "k", "parameters"),
+)
+MODELS = (
+    *(*WHERE, "train_rows", "test_rows", "denied", "accuracy", "parameters", "seconds_fit", "data_sha256", "epochs"),
+)
+SENSITIVITY = ("dataset", "k_share", "k", "l2", "alpha", "validity", "validity_se")
+THEOREM = ("n", "k", "k_over_n", "extra_cost", "bound", "bound_42", "constant", "slope_norm", "people")
+
+Row = dict[str, Any]
+
+
+def write_tables(
+    path: Path, settings: ExperimentSettings, plan: Plan, cases: Sequence[CasePlan], folder: JobFolder
+) -> None:
+    """Write results.csv, methods.csv, models.csv, sensitivity.csv and theorem.csv from what is finished."""
+    tables = _Tables(settings, plan, folder)
+    write_csv(path / "results.csv", RESULTS, (row for case in cases for row in tables.results(case)))
+    write_csv(path / "methods.csv", METHODS, (row for case in cases for row in tables.methods(case)))
+    write_csv(path / "models.csv", MODELS, (row for case in cases for row in tables.models(case)))
+    write_csv(path / "sensitivity.csv", SENSITIVITY, (row for case in cases for row in tables.sensitivity(case)))
+    write_csv(path / "theorem.csv", THEOREM, tables.theorem())
+
+
+class _Tables:
+    def __init__(self, settings: ExperimentSettings, plan: Plan, folder: JobFolder) -> None:
+        self.settings, self.plan, self.folder = settings, plan, folder
+
+    def found(self, name: str) -> Row | None:
+        """The result of a job of this plan, if it is finished."""
+        if name not in self.plan.jobs or not self.folder.is_done(name, self.plan.hashes[name]):
+            return None
+        return self.folder.result(name)
+
+    def results(self, plan: CasePlan) -> Iterable[Row]:
+        for method in plan.methods:
+            measured = self.found(plan.measure(method))
+            if measured is None:
+                continue
+            counts = {name: measured[name] for name in ("answered", "people")}
+            fixed = {**counts, "seed": self.settings.evaluation_seed}
+            each = zip(self.settings.alphas, measured["validity"], measured["validity_all"], strict=True)
+            for alpha, answered, everybody in each:
+                where = {**plan.case.where, "method": method, "alpha": alpha}
+                for trial, (share, of_all) in enumerate(zip(answered, everybody, strict=True)):
+                    yield {**where, "trial": trial, "validity": share, "validity_all": of_all, **fixed}
+
+    def methods(self, plan: CasePlan) -> Iterable[Row]:
+        for method in plan.methods:
+            measured = self.found(plan.measure(method))
+            if measured is None:
+                continue
+            explained = self.folder.result(self.plan.jobs[plan.measure(method)].inputs["points"][0])
+            worst = self.found(plan.worst(method)) or {}
+            yield {
+                **plan.case.where,
+                "method": method,
+                **measured,
+                "worst_case_validity": worst.get("validity"),
+                "worst_case_people": worst.get("people"),
+                "k": explained["k"],
+                "parameters": explained["parameters"],
+            }
+
+    def models(self, plan: CasePlan) -> Iterable[Row]:
+        fitted = self.found(plan.model_job)
+        if fitted is not None:
+            yield {**plan.case.where, **fitted}
+
+    def sensitivity(self, plan: CasePlan) -> Iterable[Row]:
+        for share in plan.sensitivity:
+            name = plan.measure("rocerf" if share == self.settings.k else at_k(share))
+            measured = self.found(name)
+            if measured is None:
+                continue
+            k = self.folder.result(self.plan.jobs[name].inputs["points"][0])["k"]
+            for alpha, shares in zip(self.settings.alphas, measured["validity_all"], strict=True):
+                mean, error = mean_and_error(shares)
+                where = {"dataset": plan.case.dataset, "k_share": share, "k": k, "l2": measured["l2"]}
+                yield {**where, "alpha": alpha, "validity": mean, "validity_se": error}
+
+    def theorem(self) -> Iterable[Row]:
+        for job in self.plan:
+            if job.kind == "theorem":
+                yield from (self.found(job.name) or {"rows": []})["rows"]
+
+
+def mean_and_error(shares: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean over trials and its standard error (0 for one trial).
+
+    >>> mean_and_error([1.0, 0.5])
+    (0.75, 0.25)
+    """
+    if not shares:
+        return None, None
+    error = float(np.std(shares, ddof=1) / math.sqrt(len(shares))) if len(shares) > 1 else 0.0
+    return float(np.mean(shares)), error
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """A CSV of these columns; None becomes an empty cell, further entries of a row are left aside."""
+    text = StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())

@@ -1,0 +1,462 @@
+"""The experiment as jobs: resumed without repetition, invalidated by a changed setting, honest about failures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rocerf
+from rocerf.baselines import Scfe
+from rocerf.errors import DatasetUnavailableError, FileFormatError, OptionError, UnsupportedModelError
+from rocerf.evaluation import validity_curves, worst_case_validity
+from rocerf.reproduction import ExperimentSettings, experiment, reproduce, runner
+from rocerf.reproduction.experiment import Case, Experiment, people_of, plan_case
+from rocerf.reproduction.jobs import Job, JobFolder, Plan, Standing, run_jobs
+from rocerf.reproduction.theorem import extra_costs
+
+TINY: dict[str, Any] = {
+    "datasets": ["german"],
+    "models": ["lr"],
+    "methods": ["scfe", "rocerf", "retrained"],
+    "settings": ["corrected"],
+    "alphas": [0, 0.01, 0.05],
+    "trials": 3,
+    "chunk": 2,
+    "people": 6,
+    "sensitivity_k": [0.005, 0.02],
+    "worst_people": 4,
+    "theorem_sizes": [],
+    "seed": 0,
+}
+
+
+def tiny(**changes: Any) -> ExperimentSettings:
+    return ExperimentSettings.preset_named("quick").changed(**TINY | changes)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(autouse=True)
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report has tests of its own."""
+    monkeypatch.setattr(runner, "_report", lambda target: (target / "report.html", ""))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each job was computed."""
+    calls: Counter[str] = Counter()
+    real = Experiment.__call__
+
+    def counting(self: Experiment, job: Job, folder: JobFolder) -> Any:
+        calls[job.name] += 1
+        return real(self, job, folder)
+
+    monkeypatch.setattr(Experiment, "__call__", counting)
+    return calls
+
+
+def test_tables_have_the_promised_shape(tmp_path: Path) -> None:
+    settings = tiny(settings=["published", "corrected"], methods=["rocerf", "retrained"], theorem_sizes=[300])
+    done = reproduce(settings.changed(theorem_k=[1]), tmp_path)
+    assert (done.kept, done.failed, done.missing) == (0, {}, {})
+    results = rows(tmp_path / "results.csv")
+    where, counts = ["setting", "dataset", "model", "method", "alpha", "trial"], ["answered", "people", "seed"]
+    assert list(results[0]) == [*where, "validity", "validity_all", *counts]
+    assert all(row["validity"] == row["validity_all"] for row in results)  # everybody was answered
+    # Without removals a logistic model is retrained to itself: one trial is all there is.
+    assert len(results) == (1 + 2) * (1 + 3 + 3)
+    assert {row["people"] for row in results} == {"6"}
+    methods = {(row["setting"], row["method"]): row for row in rows(tmp_path / "methods.csv")}
+    assert list(methods) == [("published", "rocerf"), ("corrected", "rocerf"), ("corrected", "retrained")]
+    paper, ours = methods["corrected", "rocerf"], methods["corrected", "retrained"]
+    assert 1.0 < float(paper["cost_over_plain"]) < float(ours["cost_over_plain"])
+    assert (paper["worst_case_validity"], ours["worst_case_validity"], ours["worst_case_people"]) == ("0.0", "1.0", "4")
+    assert (ours["k"], ours["parameters"].split(";")[0]) == ("4", "promise=retrained")
+    models = rows(tmp_path / "models.csv")
+    assert [(row["setting"], row["train_rows"], row["test_rows"], row["denied"]) for row in models] == [
+        ("published", "800", "200", "19"),
+        ("corrected", "800", "200", "45"),
+    ]
+    sensitivity = rows(tmp_path / "sensitivity.csv")
+    assert [(row["k_share"], row["k"]) for row in sensitivity] == [("0.005", "4")] * 3 + [("0.02", "16")] * 3
+    assert float(sensitivity[-1]["l2"]) > float(sensitivity[0]["l2"])
+    (theorem,) = rows(tmp_path / "theorem.csv")
+    assert 0 < float(theorem["extra_cost"]) <= float(theorem["bound"])
+    run = json.loads((tmp_path / "run.json").read_text("utf-8"))
+    assert run["data_sha256"]["corrected-german-lr"] == rocerf.load_dataset("german").train.checksum
+    assert run["versions"]["rocerf"] == rocerf.__version__
+    assert ExperimentSettings.read(tmp_path / "settings.yaml").trials == 3
+
+
+@pytest.mark.slow
+def test_validity_is_that_of_validity_curves(tmp_path: Path) -> None:
+    settings = tiny(chunk=25)
+    reproduce(settings, tmp_path)
+    data = rocerf.load_dataset("german")
+    model = rocerf.LogisticModel.fit(data.train, C=1.0)
+    denied = data.test.X[model.predict(data.test.X) == 0][:6]
+    points = {"scfe": Scfe(model).explain(denied).points}
+    points["rocerf"] = rocerf.Rocerf(model, "0.5%", promise="first_order").explain(denied).points
+    curves = validity_curves(model, points, settings.alphas, 3, settings.evaluation_seed)
+    results = rows(tmp_path / "results.csv")
+    for name, curve in curves.items():
+        for validity in curve:
+            mine = [row for row in results if row["method"] == name and float(row["alpha"]) == validity.fraction]
+            assert [float(row["validity"]) for row in mine] == validity.by_trial.tolist()
+    # Cut into chunks, the removals stay what they were.
+    reproduce(tiny(chunk=1), tmp_path / "chunks")
+    assert rows(tmp_path / "chunks" / "results.csv") == results
+
+
+@pytest.mark.slow
+def test_networks_are_those_of_validity_curves(tmp_path: Path) -> None:
+    settings = tiny(models=["nn"], methods=["scfe"], epochs=60, alphas=[0.05])
+    done = reproduce(settings.changed(chunk=3), tmp_path)
+    assert done.failed == {}
+    data = rocerf.load_dataset("german")
+    model = rocerf.NeuralModel.fit(data.train, seed=0, epochs=60)
+    denied = data.test.X[model.predict(data.test.X) == 0][:6]
+    curve = validity_curves(model, {"scfe": Scfe(model).explain(denied).points}, [0.05], 3, settings.evaluation_seed)
+    results = rows(tmp_path / "results.csv")
+    assert [float(row["validity"]) for row in results if row["method"] == "scfe"] == curve["scfe"][0].by_trial.tolist()
+    assert {row["worst_case_validity"] for row in rows(tmp_path / "methods.csv")} == {""}
+
+
+def test_a_stopped_run_repeats_nothing(tmp_path: Path, counted: Counter[str]) -> None:
+    total = 0
+
+    def stop(standing: Standing) -> None:
+        nonlocal total
+        total = standing.total
+        if standing.done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tiny(), tmp_path, progress=stop)
+    finished = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").iterdir()}
+    assert sum(counted.values()) == 7
+    done = reproduce(tiny(), tmp_path)
+    assert (done.kept, done.ran) == (7, total - 7)
+    assert set(counted.values()) == {1}
+    assert len(counted) == total
+    assert all(path.stat().st_mtime_ns == before for path, before in finished.items())
+    again = reproduce(tiny(), tmp_path)
+    assert (again.ran, again.kept) == (0, total)
+    sessions = json.loads((tmp_path / "run.json").read_text("utf-8"))["sessions"]
+    # The interrupted run is on record with its time; a run that did nothing is no session.
+    assert [session["jobs_run"] for session in sessions] == [7, total - 7]
+    assert all(session["wall_seconds"] > 0 for session in sessions)
+
+
+def test_sessions_of_other_machines_are_kept(tmp_path: Path) -> None:
+    """Jobs copied from elsewhere: their session is put into run.json by hand and stays."""
+    reproduce(tiny(), tmp_path, only=["model"])
+    path = tmp_path / "run.json"
+    document = json.loads(path.read_text("utf-8"))
+    elsewhere = {"machine": "another one", "device": "cuda", "wall_seconds": 1000, "note": "entered by hand"}
+    path.write_text(json.dumps({"sessions": [elsewhere, *document["sessions"]]}), "utf-8")
+    reproduce(tiny(), tmp_path)
+    document = json.loads(path.read_text("utf-8"))
+    assert document["sessions"][0] == elsewhere
+    assert [session["device"] for session in document["sessions"]] == ["cuda", "cpu", "cpu"]
+    assert all("CPU cores" in session["machine"] for session in document["sessions"][1:])
+    assert document["wall_seconds"] == pytest.approx(sum(s["wall_seconds"] for s in document["sessions"]))
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"sessions": 3}', '{"sessions": [{"a": 1}]}', '{"sessions": [1]}'])
+def test_a_record_that_cannot_be_read_is_refused_before_any_work(
+    tmp_path: Path, text: str, counted: Counter[str]
+) -> None:
+    (tmp_path / "run.json").write_text(text, "utf-8")
+    with pytest.raises(FileFormatError, match=r"Expected .*run\.json.* remove it"):
+        reproduce(tiny(), tmp_path)
+    assert not counted
+
+
+@pytest.mark.parametrize("lost", ["deleted", "cut short"])
+def test_a_finished_job_without_its_arrays_is_done_again_when_they_are_needed(
+    tmp_path: Path, counted: Counter[str], lost: str
+) -> None:
+    few = tiny(methods=["scfe"], chunk=3)
+    reproduce(few, tmp_path)
+    name = "corrected-german-lr-retrain-5-0"
+    path = tmp_path / "jobs" / f"{name}.npz"
+    content = path.read_bytes()
+    if lost == "deleted":
+        path.unlink()
+    else:
+        path.write_bytes(content[: len(content) // 2])
+    counted.clear()
+    assert reproduce(few, tmp_path).ran == 0  # nobody needs them: what was measured with them is there
+    done = reproduce(few.changed(methods=["scfe", "roar"]), tmp_path)
+    assert done.failed == {}
+    assert counted.pop(name) == 1
+    assert all("roar" in other for other in counted)
+    assert path.read_bytes() == content
+
+
+def test_a_lost_model_is_fitted_again(tmp_path: Path, counted: Counter[str]) -> None:
+    reproduce(tiny(methods=["scfe"]), tmp_path)
+    (tmp_path / "jobs" / "corrected-german-lr-model.model.npz").unlink()
+    counted.clear()
+    assert reproduce(tiny(methods=["scfe", "roar"]), tmp_path).failed == {}
+    assert counted["corrected-german-lr-model"] == 1
+
+
+@pytest.mark.parametrize("answers", [4, 0])
+def test_people_without_an_answer_count_as_not_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: int
+) -> None:
+    real = experiment.explainer_named
+
+    class Shy:
+        """Leaves the last people without an answer."""
+
+        def __init__(self, explainer: Any) -> None:
+            self.explainer = explainer
+
+        def explain(self, people: Any) -> Any:
+            found = self.explainer.explain(people)
+            points = np.where(np.arange(len(people))[:, None] < answers, found.matrix, np.nan)
+            return SimpleNamespace(matrix=points, statuses=found.statuses, settings=found.settings)
+
+    def shy(method: str, *rest: Any) -> Any:
+        return Shy(real(method, *rest)) if method == "scfe" else real(method, *rest)
+
+    monkeypatch.setattr(experiment, "explainer_named", shy)
+    done = reproduce(tiny(methods=["scfe"]), tmp_path)
+    assert done.failed == {}
+    results = rows(tmp_path / "results.csv")
+    assert len(results) == 1 + 3 + 3
+    for row in results:
+        assert (row["answered"], row["people"]) == (str(answers), "6")
+        expected = float(row["validity"]) * answers / 6 if answers else 0.0
+        assert (row["validity"] == "") == (answers == 0)
+        assert float(row["validity_all"]) == pytest.approx(expected)
+
+
+def test_a_changed_setting_repeats_what_depends_on_it(tmp_path: Path, counted: Counter[str]) -> None:
+    reproduce(tiny(), tmp_path)
+    counted.clear()
+    reproduce(tiny(people=5), tmp_path)
+    kinds = {name.rsplit("-", 1)[-1] for name in counted}
+    assert kinds == {"explain", "measure", "worst"}  # models and retrained ones stay
+    counted.clear()
+    reproduce(tiny(people=5, methods=["scfe", "rocerf", "retrained", "roar"]), tmp_path)
+    assert set(counted) == {f"corrected-german-lr-roar-{kind}" for kind in ("explain", "measure", "worst")}
+    counted.clear()
+    reproduce(tiny(people=5, evaluation_seed=7), tmp_path)
+    assert {name.split("-")[3] for name in counted} == {"retrain", "scfe", "rocerf", "retrained"}
+    assert not any(name.endswith("explain") for name in counted)
+    counted.clear()
+    reproduce(tiny(people=5, evaluation_seed=7, device="elsewhere"), tmp_path)
+    assert not counted  # where networks live is no part of what is asked
+
+
+def test_a_failing_method_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = experiment.explainer_named
+
+    def broken(method: str, *rest: Any) -> Any:
+        if method == "rocerf":
+            raise ZeroDivisionError("on purpose")
+        return real(method, *rest)
+
+    monkeypatch.setattr(experiment, "explainer_named", broken)
+    done = reproduce(tiny(), tmp_path)
+    name = "corrected-german-lr-rocerf"
+    assert done.causes == {f"{name}-explain": "ZeroDivisionError: on purpose"}
+    assert done.failed[f"{name}-measure"] == f"needs {name}-explain, which failed"
+    assert {row["method"] for row in rows(tmp_path / "methods.csv")} == {"scfe", "retrained"}
+    assert json.loads((tmp_path / "run.json").read_text("utf-8"))["failed"] == done.failed
+    record = json.loads((tmp_path / "jobs" / f"{name}-explain.json").read_text("utf-8"))
+    assert (record["status"], record["reason"]) == ("failed", "ZeroDivisionError: on purpose")
+    monkeypatch.undo()
+    mended = reproduce(tiny(), tmp_path)
+    assert (mended.ran, mended.causes.keys() - {"report"}) == (3, set())
+    assert {row["method"] for row in rows(tmp_path / "methods.csv")} == {"scfe", "rocerf", "retrained"}
+
+
+def test_two_runs_agree_in_all_but_seconds(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        reproduce(tiny(), tmp_path / folder)
+    assert rows(tmp_path / "one" / "methods.csv")[0]["cost_over_plain"] == "1.0"  # scfe is the plain counterfactual
+    for name in ("results", "methods", "models", "sensitivity", "theorem"):
+        one, two = (rows(tmp_path / folder / f"{name}.csv") for folder in ("one", "two"))
+        for row in one + two:
+            for seconds in ("seconds_per_person", "seconds_fit"):
+                row.pop(seconds, None)
+        assert one == two
+
+
+def test_missing_data_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = runner.load_dataset
+
+    def without_compas(name: str) -> Any:
+        if name == "compas":
+            raise DatasetUnavailableError("Expected COMPAS, found nothing; give a path.")
+        return real(name)
+
+    monkeypatch.setattr(runner, "load_dataset", without_compas)
+    done = reproduce(tiny(datasets=["german", "compas"], methods=["scfe"]), tmp_path)
+    assert done.missing == {"compas": "Expected COMPAS, found nothing; give a path."}
+    assert json.loads((tmp_path / "run.json").read_text("utf-8"))["missing"] == done.missing
+    assert {row["dataset"] for row in rows(tmp_path / "models.csv")} == {"german"}
+
+
+def test_published_people_are_scaled_by_their_own_file() -> None:
+    data = rocerf.load_dataset("german-as-published")
+    people = people_of(data, "published")
+    standardised = (people - data.train.X.mean(axis=0)) / data.train.spread
+    varying = data.test.X.std(axis=0) > 0
+    np.testing.assert_allclose(standardised[:, varying].mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(standardised[:, varying].std(axis=0), 1.0, atol=1e-9)
+    assert people_of(data, "corrected") is data.test.X
+
+
+def test_some_kinds_of_work_can_be_done_ahead(tmp_path: Path, counted: Counter[str]) -> None:
+    first = reproduce(tiny(methods=["scfe"]), tmp_path, only=["retrain"])
+    assert {name.split("-")[3] for name in counted} == {"model", "retrain"}
+    assert rows(tmp_path / "methods.csv") == []
+    assert reproduce(tiny(methods=["scfe"]), tmp_path).kept == first.ran
+    with pytest.raises(OptionError, match="retrian"):
+        reproduce(tiny(), tmp_path, only=["retrian"])
+
+
+def test_parts_of_people_cover_everybody_once() -> None:
+    plan = plan_case(tiny(models=["nn"], people=None), Case("corrected", "adult", "nn"), 1234)
+    parts = [job.inputs for job in plan.jobs if job.kind == "explain" and job.inputs["method"] == "rocerf"]
+    assert [(part["first"], part["count"]) for part in parts] == [(0, 500), (500, 500), (1000, 500)]
+
+
+@pytest.mark.slow
+def test_processes_give_the_same(tmp_path: Path) -> None:
+    reproduce(tiny(), tmp_path / "one")
+    reproduce(tiny(), tmp_path / "two", workers=2)
+    assert rows(tmp_path / "one" / "results.csv") == rows(tmp_path / "two" / "results.csv")
+
+
+def die_once(job: Job, folder: JobFolder) -> Any:
+    """A process that is killed while it works: the first time for one job, always for another."""
+    mark = folder.path / f"{job.name}.seen"
+    if job.inputs["dies"] == "always" or (job.inputs["dies"] == "once" and not mark.exists()):
+        mark.touch()
+        os._exit(1)
+    return {"value": job.inputs["dies"]}, {}
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_survived(tmp_path: Path) -> None:
+    jobs = [Job(f"job-{dies}", "any", {"dies": dies}) for dies in ("never", "once", "always")]
+    outcome = run_jobs(Plan(jobs), JobFolder(tmp_path), die_once, workers=2)
+    assert "ended abruptly" in outcome.failed["job-always"]
+    assert "job-never" in outcome.finished
+
+
+def test_estimates_come_from_jobs_of_the_same_group(tmp_path: Path) -> None:
+    def work(job: Job, _folder: JobFolder) -> Any:
+        time.sleep(job.inputs["seconds"])
+        return {}, {}
+
+    sizes = {"slow": 0.05, "fast": 0.0}
+    jobs = [Job(f"{g}-{i}", "any", {"seconds": s, "i": i}, group=g) for i in range(3) for g, s in sizes.items()]
+    seen: list[Standing] = []
+    run_jobs(Plan(jobs), JobFolder(tmp_path), work, progress=seen.append)
+    assert [standing.done for standing in seen] == [1, 2, 3, 4, 5, 6]
+    assert seen[1].seconds_left == pytest.approx(0.1, abs=0.06)
+    assert seen[-1].seconds_left == 0.0
+    assert str(seen[-1]) == "6 of 6 jobs, about 0 s left; last: fast-2"
+
+
+def test_a_half_written_job_is_done_again(tmp_path: Path) -> None:
+    plan, folder = Plan([Job("one", "any", {})]), JobFolder(tmp_path)
+    run_jobs(plan, folder, lambda _job, _folder: ({"value": np.float64("nan")}, {"a": np.arange(3)}))
+    assert folder.result("one") == {"value": None}
+    assert folder.arrays("one")["a"].tolist() == [0, 1, 2]
+    folder.record_path("one").write_text('{"hash": "', "utf-8")
+    assert run_jobs(plan, folder, lambda _job, _folder: ({}, {})).ran == ["one"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.json"]  # no arrays of others
+
+
+def test_settings_in_yaml_go_both_ways(tmp_path: Path) -> None:
+    settings = tiny(epochs={"german": 30})
+    assert settings.epochs == {"german": 30, "german-as-published": 100, "compas": 100, "adult": 100}
+    path = tmp_path / "settings.yaml"
+    path.write_text(settings.to_yaml(), "utf-8")
+    assert ExperimentSettings.read(path) == settings
+    path.write_text("trials: 7\nalphas: [0.05, 0]\n", "utf-8")
+    read = ExperimentSettings.read(path, "quick")
+    assert (read.preset, read.trials, read.alphas, read.people) == ("quick", 7, (0.0, 0.05), 40)
+    path.write_text("", "utf-8")
+    assert ExperimentSettings.read(path) == ExperimentSettings.preset_named("full")
+    full = ExperimentSettings()
+    assert (full.trials, full.people, full.epochs["adult"]) == (100, None, 100)
+    assert full.methods_of("corrected", "lr") == ("scfe", "roar", "cchvae", "rocerf", "retrained")
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"datasets": ["gernam"]}, "'gernam'"),
+        ({"datasets": []}, "none"),
+        ({"models": "lr"}, "list"),
+        ({"methods": ["lime"]}, "'lime'"),
+        ({"alphas": [0.5, 1.5]}, "1.5"),
+        ({"k": "0.5%"}, "0.005"),
+        ({"trials": 0}, "trials"),
+        ({"people": -1}, "people"),
+        ({"epochs": {"iris": 3}}, "'iris'"),
+        ({"epochs": 0}, "epochs"),
+        ({"simulated": [1, 2]}, "three"),
+        ({"worst_effort": "huge"}, "thorough"),
+        ({"device": 3}, "cuda"),
+        ({"seed": -1}, "seed"),
+        ({"trails": 3}, "trails"),
+        ({"preset": "huge"}, "huge"),
+        ({"preset": ["quick"]}, "['quick']"),
+        ({"preset": {"a": 1}}, "{'a': 1}"),
+        ({"worst_effort": ["quick"]}, "['quick']"),
+    ],
+)
+def test_bad_settings_are_refused(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(OptionError, match="Expected") as error:
+        ExperimentSettings.from_dict(changes)
+    assert word in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n- 2"])
+def test_bad_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(FileFormatError, match="Expected settings"):
+        ExperimentSettings.read(path)
+
+
+def test_the_theorem_s_bound_holds_and_falls_with_n() -> None:
+    small, large = extra_costs(500, [1, 4], people=10), extra_costs(2000, [1, 4], people=10)
+    for few, many in zip(small, large, strict=True):
+        assert 0 < many["extra_cost"] < few["extra_cost"]
+        for row in (few, many):
+            assert row["bound"] is None or row["extra_cost"] <= row["bound"]
+            assert row["bound_42"] is None or row["bound"] <= row["bound_42"]
+    with pytest.raises(OptionError, match="36177"):
+        extra_costs(10**6, [1])
+
+
+def test_worst_case_validity_needs_a_logistic_model() -> None:
+    data = rocerf.load_dataset("german")
+    model = rocerf.EstimatorModel.__new__(rocerf.EstimatorModel)
+    with pytest.raises(UnsupportedModelError, match="LogisticModel"):
+        worst_case_validity(model, data.test.X, 1)  # type: ignore[arg-type]
