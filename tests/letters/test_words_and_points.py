@@ -18,7 +18,8 @@ from rocerf.errors import OptionError
 from rocerf.letters.words import ENGLISH
 from rocerf.letters.writing import told_apart
 from rocerf.recourse.master.master import Master
-from rocerf.recourse.solvers.solution import Outcome, Progress, Solution
+from rocerf.recourse.solvers.solution import Outcome, Solution
+from rocerf.types import Progress
 
 
 def explained(**options: Any) -> tuple[LogisticModel, Rocerf, Recourses]:

@@ -41,7 +41,6 @@ from rocerf.errors import (
     OptionError,
     UnsupportedModelError,
 )
-from rocerf.models.network import model as neural
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import (
     FirstOrderModel,
@@ -51,6 +50,7 @@ from rocerf.models.model import (
     Smooth,
     SmoothEnsemble,
 )
+from rocerf.models.network import model as neural
 
 TRAIN = random_training_set(5, n=90, d=3)
 
