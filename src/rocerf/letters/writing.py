@@ -273,7 +273,7 @@ class _Writer:
     def held(self, person: int) -> tuple[Detail, ...]:
         """The details that nothing could change for this person: fixed by the schema, or not for sale."""
         x0 = self.batch.people[person]
-        allowed = self.explainer._master(x0[None], [self._missing(person)], ruled=True).allowed
+        allowed = self.explainer.problem(x0[None], [self._missing(person)], ruled=True).allowed
         found = []
         for attribute in self.batch.schema.attributes:
             places = list(attribute.places)

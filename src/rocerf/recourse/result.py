@@ -17,11 +17,11 @@ from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.promises.held_out import HeldOut
-from rocerf.promises.promise import exact
 from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
+from rocerf.words.language import exact
 
 if TYPE_CHECKING:
     import pandas as pd
