@@ -113,7 +113,7 @@ def test_a_promise_from_outside_answers_writes_and_forgets(model: LogisticModel,
 def test_names_are_taken_once_and_suit_some_models(model: LogisticModel) -> None:
     with pytest.raises(OptionError, match="a new name for a promise, got 'cautious'"):
         register_promise("cautious", lambda *_: Cautious(model, 1), lambda _: True, "")
-    with pytest.raises(OptionError, match=r"one of retrained, certified, .*, cautious, or a promise object, got 'bold'"):
+    with pytest.raises(OptionError, match=r"one of retrained, .*, cautious, or a promise object, got 'bold'"):
         Rocerf(model, 1, promise="bold")
 
 
