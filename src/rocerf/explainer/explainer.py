@@ -43,6 +43,7 @@ from rocerf.recourse.solvers.solving import Solver, solver_for
 from rocerf.recourse.triage import Triage
 from rocerf.types import Array, Progress
 from rocerf.version import __version__
+from rocerf.words import Language, Said
 
 if TYPE_CHECKING:
     from datetime import date
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.letters.letter import Letter
-    from rocerf.letters.words import Words
 
 
 #: A move of less than this share of a column's spread is a rounding error of a solver, and no change to ask for.
@@ -196,7 +196,7 @@ class Rocerf:
         if self._delta == "calibrate":
             if self.promise.impossible() is not None:  # everybody is told so; there is nothing to calibrate
                 return 0.0
-            return calibrate_delta(self.model, self.promise, self._master, self._solver, seed=self.seed)
+            return calibrate_delta(self.model, self.promise, self.problem, self._solver, seed=self.seed)
         return self._delta
 
     def __repr__(self) -> str:
@@ -227,7 +227,7 @@ class Rocerf:
         asking = triage.asking
         if len(asking):
             self.prepare(progress)
-        master = self._master(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
+        master = self.problem(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
         if excluded is not None:
             master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
         solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
@@ -278,7 +278,7 @@ class Rocerf:
         most = next((n for n in range(1, len(dearest)) if cost_without(dearest[:n]) < 0.5 * whole), len(dearest))
         return frozenset(dearest[:most])
 
-    def _master(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
+    def problem(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
         """The problem of people (P, d) who came without the features ``missing``.
 
         ``ruled`` with attributes to speak of, though there be no schema.
@@ -305,7 +305,7 @@ class Rocerf:
         Steps, categories and limits on changes are relaxed: these points only choose a margin, and hundreds of
         mixed-integer programs at each margin tried would take longer than everything else.
         """
-        master = self._master(X0)
+        master = self.problem(X0)
         if master.mixed.any():
             curved = not isinstance(self.cost, NormCost)
             cost = NormCost(Norm.L1, self.cost.scale) if curved else self.cost
@@ -315,7 +315,7 @@ class Rocerf:
         points[possible] = self._solver(promise, master.of(possible), self.delta).points
         return points
 
-    def _held_out(self, points: Array) -> HeldOut | None:
+    def held_out(self, points: Array) -> HeldOut | None:
         """How the points found fare with models kept for checking, for a promise that has them."""
         found = np.isfinite(points).all(axis=1)
         if not isinstance(self.promise, SimulatedPromise) or not found.any():
@@ -356,7 +356,7 @@ class Rocerf:
             worst_ids=tuple(worst),
             retrainings=retrainings,
             scores=scores,
-            held_out=self._held_out(points),
+            held_out=self.held_out(points),
             frame_columns=asked.frame_columns,
             gaps=gaps,
             frames=asked.frames,
@@ -408,8 +408,9 @@ class Rocerf:
             return Status.NO_FURTHER, Status.NO_FURTHER.sentence
         if status is Status.UNREACHABLE and not master.possible(place):
             return Status.CONTRADICTION, Status.CONTRADICTION.sentence
-        limit = "" if self.max_changes is None else f" (at most {self.max_changes} may change)"
-        return status, status.sentence + limit
+        if self.max_changes is None:
+            return status, status.sentence
+        return status, Said.of("recourse.at_most", sentence=status.sentence, most=self.max_changes)
 
     def letters(
         self,
@@ -418,7 +419,7 @@ class Rocerf:
         valid_until: date | None,
         model_version: str | None = "",
         issued: date | None = None,
-        language: str | Words = "en",
+        language: str | Language = "en",
         digits: int = 3,
         refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
     ) -> tuple[Letter, ...]:
