@@ -274,7 +274,7 @@ def test_no_change_is_named_that_fails_when_checked_again(
     if what == "model":
         monkeypatch.setattr(type(model), "deployed_score", lambda _, X: np.full(len(X), -1e-9))
     elif what == "promise":
-        monkeypatch.setattr(explainer.promise, "margins_at", lambda X, *_: np.full(len(X), -1e-9))
+        monkeypatch.setattr(explainer.promise, "check", lambda X, *_: np.full(len(X), -1e-9))
     else:
         monkeypatch.setattr(
             "rocerf.recourse.master.feasible_set.FeasibleSet.holds", lambda self, X: np.zeros(len(X), bool)

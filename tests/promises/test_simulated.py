@@ -307,7 +307,7 @@ MODELS = {"noisy": lambda: Noisy(NOISES["both"]), "logistic": logistic, "network
 
 def with_factor(model: Any, factor: float, k: int = 8, **options: Any) -> SimulatedPromise:
     given = {"shaping": 7, "choosing": 2, "checking": 1} | options
-    return replace(Simulated(**given).about(model, k, seed=1), factor=factor)
+    return Simulated(**given).about(model, k, seed=1).at(factor)
 
 
 @pytest.mark.parametrize("name", MODELS)

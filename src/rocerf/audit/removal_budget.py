@@ -12,6 +12,7 @@ from rocerf.deletion.budget import largest_survived
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.promises.certified import Certified
+from rocerf.promises.promise import Promise
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
@@ -59,7 +60,7 @@ class RemovalBudget:
         return self.sentence
 
 
-def _quick_proofs(model: LogisticModel) -> list[Certified]:
+def _quick_proofs(model: LogisticModel) -> list[Promise]:
     """The proof for one deletion, where it is quick to make and the model is one that proofs can be about."""
     if len(model.train) > QUICK_PROOF_ROWS:
         return []
@@ -74,7 +75,7 @@ def removal_budget(
     X: Array,
     most: int,
     *,
-    proofs: Sequence[Certified] | None = None,
+    proofs: Sequence[Promise] | None = None,
     effort: str = "normal",
     seed: int = 0,
     progress: Progress | None = None,
@@ -90,7 +91,7 @@ def removal_budget(
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:
         if len(X):
-            holds = proof.proven(X) >= 0
+            holds = proof.bound(X) >= 0
             certified[holds] = np.maximum(certified[holds], proof.k)
     certified = np.minimum(certified, most)  # what is asked for: more is not looked at
     found = largest_survived(model, X, most, effort=effort, seed=seed, progress=progress)

@@ -251,7 +251,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -
         if alternatives > 1
         else (explainer.explain(asking, progress=progress),)
     )
-    if explainer.promise.wording.name != opt.PromiseName.PLAIN:
+    if explainer.promise.name != opt.PromiseName.PLAIN:
         return batches
     return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)
 

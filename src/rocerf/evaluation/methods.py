@@ -59,7 +59,7 @@ def explainer_named(method: str, model: Refittable, options: MethodOptions) -> E
 
     >>> import rocerf
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1])
-    >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.wording.name
+    >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.name
     'first_order'
     """
     linear = isinstance(model, LogisticModel)

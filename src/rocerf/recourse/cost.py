@@ -76,6 +76,10 @@ class Cost(Protocol):
         """The column's curve, where its price is not the same everywhere."""
         ...
 
+    def relaxed(self) -> Cost:
+        """A cost that needs no 0/1 variables, near enough to choose a margin with."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class NormCost:
@@ -106,6 +110,10 @@ class NormCost:
 
     def curve(self, column: int) -> None:
         """None: the price of a unit is the same everywhere."""
+
+    def relaxed(self) -> Cost:
+        """Itself."""
+        return self
 
 
 #: Columns of a one-hot group whose reference category was left out, and what a change of category costs.
@@ -177,6 +185,10 @@ class PercentileCost:
     def curve(self, column: int) -> Curve | None:
         """The percentiles of a number."""
         return self.curves[column]
+
+    def relaxed(self) -> Cost:
+        """A norm of the change."""
+        return NormCost(Norm.L1, self.scale)
 
 
 @dataclass(frozen=True)
@@ -266,6 +278,10 @@ class TableCost:
 
     def curve(self, column: int) -> None:
         """None: the price of a unit is the same everywhere."""
+
+    def relaxed(self) -> Cost:
+        """A norm of the change."""
+        return NormCost(Norm.L1, self.scale)
 
 
 def _pairs(value: Any) -> Any:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rocerf.data.columns import is_frame
 from rocerf.data.frames import Frames
 from rocerf.models.model import Refittable
-from rocerf.promises.promise import PerPerson, Promise, Rereadable
+from rocerf.promises.promise import Promise
 from rocerf.recourse.asked import handed_out, leaving
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.types import Array
@@ -75,7 +75,8 @@ class Gate:
             rows = rows[accepted]
             left = self._keeping("the_model_refuses", accepted, left, reasons)
         if len(left):
-            found = margins_at(self.promise, points[left], allowed.X0[left], self.delta, rows)
+            told = rows if is_frame(rows) else None
+            found = self.promise.check(points[left], allowed.X0[left], self.delta, told)
             kept = found >= self.delta if self.confirms else np.isfinite(found)
             margins[left[kept]] = found[kept]
             self._keeping("the_promise_is_not_kept", kept, left, reasons)
@@ -118,21 +119,3 @@ class Gate:
         for place in places[~good]:
             reasons[place] = Said.of("recourse.withheld", why=Said.of(f"recourse.{why}"))
         return places[good]
-
-
-def margins_at(promise: Promise, X: Array, X0: Array, delta: float, rows: Any) -> Array:
-    """The lowest score that the promise foresees at points (P, d) of people ``X0``, handed out as ``rows``; (P,).
-
-    -inf where a promise that is another one for each person cannot be made for somebody.
-    """
-    if isinstance(promise, PerPerson):
-        margins = np.full(len(X), -np.inf)
-        for place in range(len(X)):
-            own = promise.for_person(X0[place])
-            if own is not None:
-                one = slice(place, place + 1)
-                margins[one] = margins_at(own, X[one], X0[one], delta, rows[one])
-        return margins
-    if isinstance(promise, Rereadable):
-        return promise.margins_at(X, delta, rows if is_frame(rows) else None)
-    return promise.read(X, delta).foreseen

@@ -145,6 +145,8 @@ class Language:
             return self.say(value.key, **value.values)
         if isinstance(value, str) or (isinstance(value, int) and not form):
             return str(value)
+        if form.endswith("g%"):  # a share in percent with the digits it was given with
+            return self._signs(f"{format(100.0 * value, form[:-1])}%")
         return self._signs(format(value, form) if form else exact(value))
 
     def _signs(self, plain: str) -> str:

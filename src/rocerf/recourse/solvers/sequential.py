@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.promises.promise import Held, Promise
+from rocerf.promises.promise import NearPoint, Promise
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Progress
@@ -139,7 +139,7 @@ class _Search:
         share = np.where(self.master.mixed[people], 1.0, share)
         points = self._on_line(people, x0, x, share)
         short = self._read(people, points) < self.aim
-        if short.any() and isinstance(self.promise, Held):
+        if short.any() and isinstance(self.promise, NearPoint):
             again = short & ~self.master.mixed[people]
             share = np.where(again, self._first_on_line(people, share, points), share)
             points = self._on_line(people, x0, x, share)
@@ -155,7 +155,7 @@ class _Search:
         """The least share of the way to x, above ``low``, at which the promise (held there, if it can be) is met."""
         x0, x = self.master.X0[people], self.x[people]
         high = np.where(low < 1.0, 1.0, BEYOND)
-        held = self.promise.held_at(held_at) if isinstance(self.promise, Held) else None
+        held = self.promise.frozen_at(held_at) if isinstance(self.promise, NearPoint) else None
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             points = self._on_line(people, x0, x, middle)

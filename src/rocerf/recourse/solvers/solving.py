@@ -53,8 +53,7 @@ def solver_for(name: str, promise: Promise) -> str:
             else "which has no slopes"
         )
         raise OptionError(
-            f"Expected solver={best!r} for the promise {promise.wording.name!r}, {reason}, got {name!r}; leave it "
-            "to 'auto'."
+            f"Expected solver={best!r} for the promise {promise.name!r}, {reason}, got {name!r}; leave it to 'auto'."
         )
     return name
 
