@@ -16,9 +16,11 @@ from letter_writing import as_read_by_people, as_read_by_programs, put_into, raw
 from rocerf import FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.letters.numbers import rounded_number
-from rocerf.letters.words import ENGLISH
 from rocerf.promises import Simulated
 from rocerf.promises.plain import Plain
+from rocerf.words import language_named
+
+ENGLISH = language_named("en")
 
 numbers = st.floats(-1e7, 1e7, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
@@ -258,7 +260,7 @@ def test_the_exact_point_where_nothing_rounded_will_do(two_numbers: Any, monkeyp
     (letter,) = letters_of(explainer, recourses)
     assert [change.after for change in letter.options[0].changes] == recourses.matrix[0].tolist()
     assert not letter.options[0].rounded
-    assert ENGLISH.rounded not in letter.to_text()
+    assert ENGLISH.say("letters.rounded") not in letter.to_text()
 
 
 @pytest.mark.parametrize("what", ["model", "promise", "rules"])

@@ -14,6 +14,7 @@ from rocerf.models.logistic.model import LogisticModel
 from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 #: Rows up to which a proof for one deletion is quick enough to be made unasked.
 QUICK_PROOF_ROWS = 6000
@@ -36,17 +37,27 @@ class RemovalBudget:
     def __len__(self) -> int:
         return len(self.found)
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> Said:
+        """The figures in a sentence."""
         accepted = self.found >= 0
-        rest = f"; {int((~accepted).sum())} without an accepted point" if not accepted.all() else ""
+        rest = "" if accepted.all() else Said.of("audit.without_point", count=int((~accepted).sum()))
         if not accepted.any():
-            return f"no accepted points{rest}"
+            return Said.of("audit.no_points", rest=rest)
         proven, found = self.certified[accepted], self.found[accepted]
-        return (
-            f"{len(found)} points: {int((proven >= 1).sum())} survive at least one deletion, proven (at most "
-            f"{int(proven.max())}); none was broken by fewer than {int(found.min()) + 1} deletions, half only by "
-            f"more than {np.median(found):g} (up to {self.tried} were tried){rest}"
+        return Said.of(
+            "audit.budget",
+            points=len(found),
+            proven=int((proven >= 1).sum()),
+            most=int(proven.max()),
+            fewest=int(found.min()) + 1,
+            median=float(np.median(found)),
+            tried=self.tried,
+            rest=rest,
         )
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 def _quick_proofs(model: LogisticModel) -> list[Promise]:

@@ -15,6 +15,7 @@ from rocerf.recourse.result import Recourses, Status
 from rocerf.recourse.solvers.solution import Outcome, Solution
 from rocerf.recourse.triage import Triage
 from rocerf.types import Array, Places
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     from rocerf.explainer.explainer import Rocerf
@@ -108,5 +109,6 @@ def _ended(outcome: Outcome, master: Master, place: int, max_changes: int | None
         return Status.NO_FURTHER, Status.NO_FURTHER.sentence
     if status is Status.UNREACHABLE and not master.possible(place):
         return Status.CONTRADICTION, Status.CONTRADICTION.sentence
-    limit = "" if max_changes is None else f" (at most {max_changes} may change)"
-    return status, status.sentence + limit
+    if max_changes is None:
+        return status, status.sentence
+    return status, Said.of("recourse.at_most", sentence=status.sentence, most=max_changes)

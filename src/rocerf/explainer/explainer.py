@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.letters.letter import Letter
-    from rocerf.letters.words import Words
+    from rocerf.words import Language
 
 
 class Rocerf:
@@ -266,7 +266,7 @@ class Rocerf:
         valid_until: date | None,
         model_version: str | None = "",
         issued: date | None = None,
-        language: str | Words = "en",
+        language: str | Language = "en",
         digits: int = 3,
         refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
     ) -> tuple[Letter, ...]:

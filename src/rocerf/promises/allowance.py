@@ -106,8 +106,8 @@ class Allowance:
             return Said.of("promises.own_fits_unmeasured")
         own = self.model.own_refit
         stopped = Said.of("promises.own_fits_stopped", fits=own.unconverged) if own and own.unconverged else ""
-        error, safety = f"{self.largest_error():.2g}", f"{SAFETY:g}"
-        return Said.of("promises.own_fits", fits=len(self._errors), error=error, safety=safety, stopped=stopped)
+        fits, error = len(self._errors), self.largest_error()
+        return Said.of("promises.own_fits", fits=fits, error=error, safety=SAFETY, stopped=stopped)
 
     def confirm(self, X: Array, worst_ids: Sequence[NDArray[Any] | None], delta: float = 0.0) -> Array:
         """Scores of points (P, d) by the user's own estimator, really fitted without each one's worst rows; (P,).

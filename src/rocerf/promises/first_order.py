@@ -56,7 +56,7 @@ class FirstOrder(ExactRetraining):
     def assumptions(self) -> tuple[str, ...]:
         """For a network, what its first order is worth."""
         damping = getattr(self.model, "damping", None)
-        own = () if damping is None else (Said.of("promises.gauss_newton", damping=f"{damping:.3g}"),)
+        own = () if damping is None else (Said.of("promises.gauss_newton", damping=damping),)
         return (*own, *super().assumptions)
 
     @cached_property

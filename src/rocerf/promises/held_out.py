@@ -36,13 +36,13 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.10g}%"
 
 
-def rounded_down(share: float) -> str:
-    """A lower bound in tenths of a percent, never rounded up.
+def rounded_down(share: float) -> float:
+    """A lower bound in whole thousandths, never rounded up.
 
-    >>> rounded_down(0.97049)
-    '97.0%'
+    >>> rounded_down(0.97099)
+    0.97
     """
-    return f"{math.floor(1000.0 * share + 1e-9) / 10.0:.1f}%"
+    return math.floor(1000.0 * share + 1e-9) / 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class HeldOut:
             accepted=int(self.accepted[place]),
             models=self.retrainings,
             bound=rounded_down(self.bound_of(place)),
-            confidence=percent(self.confidence),
+            confidence=self.confidence,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,6 +110,6 @@ class HeldOut:
     def __str__(self) -> str:
         return (
             f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points and {self.retrainings} "
-            f"retrained models never used to choose them (at least {rounded_down(self.lower_bound)} with "
+            f"retrained models never used to choose them (at least {rounded_down(self.lower_bound):.1%} with "
             f"{percent(self.confidence)} confidence)"
         )

@@ -131,7 +131,7 @@ class SimulatedPromise(Promise):
         """What was aimed at; how points fared is in the result's ``held_out``."""
         how = Said.of(f"promises.{self.options.retraining}")
         rows = Said.of("promises.rows", k=self.k)
-        return Said.of("promises.simulated", validity=percent(self.options.validity), how=how, k=self.k, rows=rows)
+        return Said.of("promises.simulated", validity=self.options.validity, how=how, k=self.k, rows=rows)
 
     @property
     def assumptions(self) -> tuple[Said, ...]:
