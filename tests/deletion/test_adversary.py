@@ -15,6 +15,7 @@ from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.deletion import adversary
 from rocerf.deletion.efforts import EFFORTS, Effort
 from rocerf.errors import NoOptimumError, OptionError
+from rocerf.models.base import BaseModel
 
 #: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.
 COUNT = int(os.environ.get("ROCERF_PROBLEMS", "240"))
@@ -119,14 +120,18 @@ def test_no_deletion_and_no_points() -> None:
     assert len(Adversary(model, 2).attack(np.empty((0, 3)))) == 0
 
 
-class Wrapped:
+class Wrapped(BaseModel):
     """A model that is not a LogisticModel: only the protocol, forwarded."""
 
     def __init__(self, inner: LogisticModel) -> None:
         self._inner = inner
-        self.train = inner.train
-        for name in ("score", "predict", "score_gradient", "row_gradients", "curvature"):
+        self._train = inner.train
+        for name in ("matrix", "score", "score_gradient", "row_gradients", "curvature"):
             setattr(self, name, getattr(inner, name))
+
+    @property
+    def train(self) -> TrainingSet:
+        return self._train
 
     def without(self, ids):
         return Wrapped(self._inner.without(ids))

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
+from rocerf.deletion.shared import shared
 from rocerf.errors import ModelError, NotConvergedError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -33,14 +34,11 @@ class RefittedModels:
     """Pipelines refitted after deletions, as half-spaces of schema space, by the rows deleted; kept with the model."""
 
     @classmethod
-    def of(cls, model: LogisticModel) -> RefittedModels:
+    def of(cls, model: ExactModel) -> RefittedModels:
         """The ones of this model, however many adversaries ask."""
-        made = model.derived.get(cls)
-        if not isinstance(made, cls):
-            made = model.derived[cls] = cls(model)
-        return made
+        return shared(cls, model)
 
-    def __init__(self, model: LogisticModel) -> None:
+    def __init__(self, model: ExactModel) -> None:
         assert model.parts is not None
         model.parts.needed_recipe()  # without its pipeline nothing can be refitted, which is no deletion's fault
         self.model = model
@@ -69,7 +67,7 @@ class RefittedModels:
         return slope, float(constant)
 
 
-def rare_categories(model: LogisticModel, X: Array, k: int) -> list[Rows]:
+def rare_categories(model: ExactModel, X: Array, k: int) -> list[Rows]:
     """For each category that some point (P, d) has and at most k training rows, those rows."""
     assert model.schema is not None
     sets = []
@@ -81,7 +79,7 @@ def rare_categories(model: LogisticModel, X: Array, k: int) -> list[Rows]:
     return sets
 
 
-def truly_refitted(model: LogisticModel, attacks: Attacks, X: Array, k: int) -> Attacks:
+def truly_refitted(model: ExactModel, attacks: Attacks, X: Array, k: int) -> Attacks:
     """The attacks on points (P, d) with every set refitted by the whole pipeline, the worst of all for each point."""
     sets: dict[bytes, tuple[Rows, str]] = {b"": (np.empty(0, np.intp), "nothing deleted")}
     for rows, name in zip(attacks.deleted_rows, attacks.found_by, strict=True):

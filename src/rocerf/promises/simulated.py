@@ -189,7 +189,7 @@ class SimulatedPromise:
         """The factor chosen and, where they can be written as arrays, the simulated models."""
         if self.factor is None:
             return {}
-        models: list[Array] = getattr(self._models, "arrays", list)()
+        models: list[Array] = [] if self._models is None else self._models.arrays()
         return {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
 
     def from_arrays(self, arrays: Mapping[str, Array]) -> None:
