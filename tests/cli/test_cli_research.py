@@ -154,7 +154,8 @@ alphas: [0.05]
 @pytest.mark.parametrize("broken", ["job", "report"])
 def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """The others go on, the reason is printed, and a script that called us knows."""
-    from rocerf.evaluation import experiment, paper_report
+    from rocerf.reproduction import experiment
+    from rocerf.reproduction import report as paper_report
 
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("on purpose")
