@@ -16,7 +16,7 @@ from rocerf.audit.recheck import check_same_model
 from rocerf.cli.csv_files import read_csv, write_csv
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
-from rocerf.deletion.adversary import Attacks
+from rocerf.deletion.attacks import Attacks
 from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError, RocerfError
 from rocerf.letters.files import letter_file_names
 from rocerf.letters.letter import Letter

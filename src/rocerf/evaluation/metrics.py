@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.adversary import Adversary, Attacks
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import DataError, OptionError, UnsupportedModelError
 from rocerf.models.model import ExactModel, LinearModel, Refittable, Retraining
 from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule, as_retrained_by

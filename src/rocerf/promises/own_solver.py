@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import ModelError
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.model import ExactModel

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.adversary import Adversary, Attacks
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.attacks import Attacks
 from rocerf.errors import OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.model import ExactModel

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
 from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, Smooth, SmoothEnsemble
 from rocerf.models.options import positive_whole
