@@ -19,7 +19,7 @@ from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.errors import FileFormatError, UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.allowance import ExactRetraining
 from rocerf.promises.promise import Reading, Solve, vanishing_class
 from rocerf.storage.reading import told_as
@@ -56,9 +56,9 @@ class Certified(ExactRetraining):
     name = "certified"
     proven = True
     one_design = True
-    model: LogisticModel
+    model: ExactModel
 
-    def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:
+    def __init__(self, model: ExactModel, k: int, *, options: Options | None = None) -> None:
         super().__init__(model, k)
         _refuse_unknown_arithmetic(model)
         self.options = options
@@ -207,7 +207,7 @@ def _rows_of(points: Any, matrix: Array, which: NDArray[np.intp]) -> Any:
     return points.iloc[which] if is_frame(points) else matrix[which]
 
 
-def _refuse_unknown_arithmetic(model: LogisticModel) -> None:
+def _refuse_unknown_arithmetic(model: ExactModel) -> None:
     """A proof about numbers that the user's model does not compute with says nothing about that model."""
     if model.arithmetic.narrow:
         raise UnsupportedModelError(
