@@ -21,6 +21,7 @@ from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked
 from rocerf.data.guess import Guess
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
+from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
 
@@ -469,6 +470,16 @@ class FeatureSchema:
         from rocerf.data.schema_file import from_dict
 
         return from_dict(document)
+
+    def state(self) -> State:
+        """The same as a state, to be kept anywhere."""
+        values = self.to_dict()
+        return State(values.pop("format"), values)
+
+    @classmethod
+    def from_state(cls, state: State) -> FeatureSchema:
+        """The inverse of :meth:`state`."""
+        return cls.from_dict({"format": state.format, **state.values})
 
     def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
         """The schema as YAML text to edit by hand, also written to ``path`` if given."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.certificate import Certificate
+from rocerf.deletion.certificate.about import FORMAT as CERTIFICATE
 from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.errors import FileFormatError, OptionError
 from rocerf.models.identity import Identity
@@ -35,8 +36,9 @@ from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.cost import CostTable
-from rocerf.storage.reading import FileRead, arrays_and_about, packed_arrays, told_as
+from rocerf.storage.reading import FileRead, told_as
 from rocerf.storage.seals import check_seal, sealed, sha256_of
+from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_bytes, write_text
 from rocerf.storage.whole_folder import check_replaceable, read_folder, write_folder
 from rocerf.version import __version__
@@ -69,7 +71,7 @@ def write_explainer(
     identity = Identity.of(model, promise.k)
     about = {"version": __version__, "promise": promise.wording.name, "values": identity.values}
     arrays = {f"about {name}": values for name, values in identity.arrays.items()} | learned
-    state = packed_arrays(PROMISE_FORMAT, about, arrays)
+    state = State(PROMISE_FORMAT, about, arrays).to_bytes()
     document = {
         "format": FILE_FORMAT,
         "version": __version__,
@@ -130,7 +132,8 @@ def read_explainer(
     advice = "check the path, or save the explainer again with this version"
     with told_as(f"a folder written by Rocerf.save ({FILE_FORMAT})", f"{folder} which is not", advice):
         contents, about = _checked(folder)
-        arrays, told = arrays_and_about(FileRead(folder / PROMISE, contents[PROMISE]), PROMISE_FORMAT)
+        kept = State.from_bytes(contents[PROMISE], PROMISE_FORMAT)
+        arrays, told = kept.arrays, kept.values
         schema = None if about["schema"] is None else FeatureSchema.from_dict(about["schema"])
         options = about["options"]
         if told["promise"] != options["promise"]:
@@ -190,7 +193,7 @@ def _learned(promise: Promise) -> dict[str, Any]:
             "sizes": np.array([len(chosen) for chosen in rows], dtype=np.intp),
         }
     if isinstance(promise, Certified):
-        return promise.certificate.to_arrays()
+        return dict(promise.certificate.state().arrays)
     if isinstance(promise, SimulatedPromise):
         return promise.to_arrays()
     if isinstance(promise, FirstOrder) or (isinstance(promise, LocalLinear) and promise.sampling == "widened"):
@@ -223,7 +226,7 @@ def restore(promise: Promise, state: dict[str, NDArray[Any]]) -> None:
 
 def _proof_about(promise: Certified, state: dict[str, NDArray[Any]]) -> Certificate:
     with told_as("a proof to be in the explainer's folder", "none", "save the explainer again"):
-        certificate = Certificate.from_arrays(state)
+        certificate = Certificate.from_state(State(CERTIFICATE, {}, state))
     own = CertifiedAbout.of(promise.model, promise.k)
     difference = "nothing said about it" if certificate.about is None else certificate.about.difference(own)
     if difference is not None:

@@ -26,7 +26,7 @@ from scipy.special import expit, logit
 
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DidNotTrainError, FileFormatError, OptionError, UnsupportedModelError
+from rocerf.errors import DidNotTrainError, OptionError, UnsupportedModelError
 from rocerf.models.design import Design
 from rocerf.models.model import RETRAININGS, Retraining, ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
@@ -45,6 +45,7 @@ from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, User
 from rocerf.models.network.slopes import NetworkSlopes, refuse_strange_module
 from rocerf.models.network.training import Training
 from rocerf.models.options import checked_seed, checked_threshold, one_of, positive, positive_whole, refuse_bare_rows
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
@@ -521,15 +522,27 @@ class NeuralModel:
             return (*said, weak)
         return said
 
+    def state(self) -> State:
+        """Network and training rows as plain values and arrays, to be kept anywhere."""
+        from rocerf.models.network.state import state_of
+
+        return state_of(self, self._retrainer, self._damping)
+
+    @classmethod
+    def from_state(
+        cls, state: State, *, module: Any | None = None, refit: Refit | None = None, device: str | None = None
+    ) -> NeuralModel:
+        """What :meth:`state` gave; as :meth:`load`."""
+        from rocerf.models.network.state import model_from
+
+        return model_from(state, module, refit, device)
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write network and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
+        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
 
         It holds all training rows with their ids and labels, so only its owner can read it.
         """
-        from rocerf.models.network.file import write
-
-        own = self._retrainer if isinstance(self._retrainer, OwnTraining) else None
-        write(path, self, own, self._damping)
+        self.state().write(path)
 
     @classmethod
     def load(
@@ -541,42 +554,14 @@ class NeuralModel:
         device: str | None = None,
     ) -> NeuralModel:
         """Read what :meth:`save` wrote; for a network from torch, a module of its shape (and refit) must be given."""
-        from rocerf.models.network.file import read
+        from rocerf.models.network.state import FORMAT
 
-        saved = read(path)
-        retrainer: Retrainer
-        if saved.own is not None:
-            retrainer, skeleton = saved.own, saved.own.architecture.module()
-        elif module is None:
-            raise FileFormatError(
-                "Expected the module too, since this network came from torch and a file without pickle holds only its "
-                "numbers; pass NeuralModel.load(path, module=..., refit=...)."
-            )
-        else:
-            skeleton = copy.deepcopy(module).double().eval()
-            retrainer = UsersTraining(refit, skeleton, precision_of(module))
-        return cls(
-            saved.train,
-            with_state(skeleton, saved.state),
-            saved.design,
-            retrainer,
-            seed=saved.seed,
-            threshold=saved.threshold,
-            damping=saved.damping,
-            device=_device_here(saved.device) if device is None else checked_device(device),
-        )
+        state = State.read(path, FORMAT, "NeuralModel.save")
+        return cls.from_state(state, module=module, refit=refit, device=device)
 
 
 def _unscaled(d: int) -> Design:
     return Design.identity(d, intercept=False)
-
-
-def _device_here(saved: str) -> str:
-    """The device a model was saved on, or the CPU where this machine has none such."""
-    try:
-        return checked_device(saved)
-    except OptionError:
-        return "cpu"
 
 
 def _derived_seed(*entropy: int) -> int:
