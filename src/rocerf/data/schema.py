@@ -168,8 +168,8 @@ class FeatureSchema:
     ) -> FeatureSchema:
         """A schema guessed from data, to be looked at and corrected.
 
-        Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of
-        an integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
+        Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of an
+        integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
         smallest and largest value seen), rounded outwards; ``bounds`` replaces those of the columns it names.
         ``groups`` joins 0/1 columns to one-hot groups by name.
 
@@ -343,8 +343,8 @@ class FeatureSchema:
         """The allowed box around each person, two arrays of shape (P, d) over the columns of schema space.
 
         Directions, allowed category changes and conditions are all said by the box. Lower may exceed upper where a
-        person's own value and a rule contradict each other (above the bound, but may only rise): such a person has
-        no recourse. ``missing`` are the features each of them came without: a number filled in from outside the bounds
+        person's own value and a rule contradict each other (above the bound, but may only rise): such a person has no
+        recourse. ``missing`` are the features each of them came without: a number filled in from outside the bounds
         (-1, say) is held, as nobody is sent inside for what they did not give.
         """
         features = self.column_features

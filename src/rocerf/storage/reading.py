@@ -36,8 +36,8 @@ def told_as(
 ) -> Iterator[None]:
     """Whatever goes wrong while something is read and understood is one error of ours, ``but`` these.
 
-    A damaged file can make any library raise anything (zip, zlib, JSON, arrays of absurd sizes, endless nesting), so
-    no list of errors would be complete.
+    A damaged file can make any library raise anything (zip, zlib, JSON, arrays of absurd sizes, endless nesting), so no
+    list of errors would be complete.
     """
     try:
         yield
