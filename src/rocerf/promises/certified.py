@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
-from rocerf.deletion.certificate.about import CertifiedAbout
+from rocerf.deletion.certificate.about import FORMAT, CertifiedAbout
 from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.model import ExactModel
 from rocerf.promises.allowance import ExactRetraining
@@ -181,13 +181,13 @@ class Certified(ExactRetraining):
     def state(self) -> State:
         """The proof, made first where it is not there yet."""
         kept = super().state()
-        return replace(kept, arrays={**self.certificate.to_arrays(), **kept.arrays})
+        return replace(kept, arrays={**self.certificate.state().arrays, **kept.arrays})
 
     def restore(self, state: State) -> None:
         """Take over a proof; one about anything else is refused."""
         super().restore(state)
         with told_as("a proof to be in the explainer's folder", "none", "save the explainer again"):
-            certificate = Certificate.from_arrays(dict(state.arrays))
+            certificate = Certificate.from_state(State(FORMAT, {}, state.arrays))
         own = CertifiedAbout.of(self.model, self.k)
         difference = "nothing said about it" if certificate.about is None else certificate.about.difference(own)
         if difference is not None:

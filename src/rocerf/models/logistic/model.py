@@ -22,6 +22,7 @@ from rocerf.models.logistic.fit import LogisticFit, Polish
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
 from rocerf.models.model import Retraining, ValueAndSlope
 from rocerf.models.options import checked_threshold, refuse_bare_rows
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
@@ -410,15 +411,28 @@ class LogisticModel(BaseModel):
             return (Said.of("models.logistic.user_retrains", estimator=str(self.own_refit.own)),)
         return (Said.of("models.logistic.unknown_fit" if self.retraining == "own" else "models.logistic.exact"),)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
+    def state(self) -> State:
+        """Model and training rows as plain values and arrays, to be kept anywhere.
 
-        It holds all training rows with their ids and labels, so only its owner can read it.
         Of a pipeline, what it does is kept (the affine map, columns, types and settings), not the object.
         """
-        from rocerf.models.logistic.file import write_logistic
+        from rocerf.models.logistic.state import state_of
 
-        write_logistic(self._fit, path)
+        return state_of(self._fit)
+
+    @classmethod
+    def from_state(cls, state: State, *, pipeline: Any = None) -> LogisticModel:
+        """What :meth:`state` gave; as :meth:`load`."""
+        from rocerf.models.logistic.state import fit_from
+
+        return cls(fit_from(state, pipeline))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
+        self.state().write(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, pipeline: Any = None) -> LogisticModel:
@@ -427,6 +441,6 @@ class LogisticModel(BaseModel):
         ``pipeline`` is the fitted one that the model was made from: it is needed to fit its preprocessing again, and is
         then the one asked by :meth:`deployed_score`.
         """
-        from rocerf.models.logistic.file import read_logistic
+        from rocerf.models.logistic.state import FORMAT
 
-        return cls(read_logistic(path, pipeline))
+        return cls.from_state(State.read(path, FORMAT, "LogisticModel.save"), pipeline=pipeline)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
+from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.base import BaseModel
 from rocerf.models.design import Design
 from rocerf.models.model import RETRAININGS, Retraining, ValueAndSlope
@@ -27,11 +27,12 @@ from rocerf.models.network.network import (
     with_state,
 )
 from rocerf.models.network.objective import NetworkObjective
-from rocerf.models.network.options import NetworkOptions, derived_seed, device_here
+from rocerf.models.network.options import NetworkOptions, derived_seed
 from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, UsersTraining, refuse_constant
 from rocerf.models.network.slopes import refuse_strange_module
 from rocerf.models.network.training import Training
 from rocerf.models.options import checked_seed, one_of, positive_whole, refuse_bare_rows
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
@@ -367,15 +368,27 @@ class NeuralModel(BaseModel):
             return said
         return (*said, Said.of("models.network.weak", accuracy=f"{self.accuracy:.1%}"))
 
+    def state(self) -> State:
+        """Network and training rows as plain values and arrays, to be kept anywhere."""
+        from rocerf.models.network.state import state_of
+
+        return state_of(self, self._retrainer, self._options.damping)
+
+    @classmethod
+    def from_state(
+        cls, state: State, *, module: Any | None = None, refit: Refit | None = None, device: str | None = None
+    ) -> NeuralModel:
+        """What :meth:`state` gave; as :meth:`load`."""
+        from rocerf.models.network.state import model_from
+
+        return model_from(state, module, refit, device)
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write network and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
+        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
 
         It holds all training rows with their ids and labels, so only its owner can read it.
         """
-        from rocerf.models.network.file import write
-
-        own = self._retrainer if isinstance(self._retrainer, OwnTraining) else None
-        write(path, self, own, self._options.damping)
+        self.state().write(path)
 
     @classmethod
     def load(
@@ -387,20 +400,7 @@ class NeuralModel(BaseModel):
         device: str | None = None,
     ) -> NeuralModel:
         """Read what :meth:`save` wrote; for a network from torch, a module of its shape (and refit) must be given."""
-        from rocerf.models.network.file import read
+        from rocerf.models.network.state import FORMAT
 
-        saved = read(path)
-        retrainer: Retrainer
-        if saved.own is not None:
-            retrainer, skeleton = saved.own, saved.own.architecture.module()
-        elif module is None:
-            raise FileFormatError(
-                "Expected the module too, since this network came from torch and a file without pickle holds only its "
-                "numbers; pass NeuralModel.load(path, module=..., refit=...)."
-            )
-        else:
-            skeleton = copy.deepcopy(module).double().eval()
-            retrainer = UsersTraining(refit, skeleton, precision_of(module))
-        where = device_here(saved.device) if device is None else checked_device(device)
-        options = NetworkOptions(saved.seed, saved.threshold, saved.damping, where)
-        return cls(saved.train, with_state(skeleton, saved.state), saved.design, retrainer, options)
+        state = State.read(path, FORMAT, "NeuralModel.save")
+        return cls.from_state(state, module=module, refit=refit, device=device)

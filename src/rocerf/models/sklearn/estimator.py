@@ -17,7 +17,7 @@ from scipy.special import logit
 
 from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
-from rocerf.data.training_set_file import pack, unpack
+from rocerf.data.training_set_state import rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.base import BaseModel
 from rocerf.models.model import RETRAININGS, Retraining
@@ -40,8 +40,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     threshold_for,
     weight_option,
 )
-from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
-from rocerf.storage.whole_file import write_bytes
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FILE_FORMAT = "rocerf-estimator-model/2"
+FORMAT = "rocerf-estimator-model/2"
 
 #: Parts of fitted estimators that skops does not trust by itself and that we do, by name. Not everything of
 #: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
@@ -289,16 +288,11 @@ class EstimatorModel(BaseModel):
             Said.of("models.estimator.learned_again_with_weights" if balanced else "models.estimator.learned_again"),
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write estimator (by skops, which cannot run code when read) and training rows to one ``.npz`` file.
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
+    def state(self) -> State:
+        """Estimator (as bytes of skops, which cannot run code when read) and training rows, to be kept anywhere."""
         from sklearn import __version__ as version
         from skops.io import dumps
 
-        about, arrays = pack(self.train)
-        about |= {"threshold": self.threshold, "seed": self.seed, "sklearn": version}
         data = dumps(self._estimator)
         strange = _untrusted(data)
         if strange:
@@ -306,23 +300,38 @@ class EstimatorModel(BaseModel):
                 f"Expected an estimator made of parts we can read back without running code, got one with "
                 f"{', '.join(strange[:3])}; keep the code that fits it instead, and fit it again."
             )
-        arrays |= {"estimator": np.frombuffer(data, dtype=np.uint8), "scores": self.score(self.train.X[:CHECKED_ROWS])}
-        write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
+        return self.train.state().extended(
+            FORMAT,
+            {"threshold": self.threshold, "seed": self.seed, "sklearn": version},
+            {"estimator": np.frombuffer(data, dtype=np.uint8), "scores": self.score(self.train.X[:CHECKED_ROWS])},
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> EstimatorModel:
+        """What :meth:`state` gave; its scores are compared with those it had then."""
+        about = state.values
+        with state.understood(FORMAT, "EstimatorModel.save"):
+            train, estimator = rows_in(state), _read_estimator(state.arrays["estimator"].tobytes())
+            model = cls._taken_over(estimator, train, threshold=about["threshold"], seed=about["seed"])
+            same = np.allclose(model.score(train.X[:CHECKED_ROWS]), state.arrays["scores"], rtol=0.0, atol=1e-9)
+        if not same:
+            raise FileFormatError(
+                f"Expected the estimator in {state.source} to score as it did with scikit-learn {about['sklearn']}, it "
+                "does not: scikit-learn differs, or the file was altered; fit and save it again."
+            )
+        return model
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the :meth:`state` to one ``.npz`` file.
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
+        self.state().write(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> EstimatorModel:
         """Read what :meth:`save` wrote; its scores are compared with those it was saved with."""
-        with reading(path, FILE_FORMAT, "EstimatorModel.save"):
-            arrays, about = arrays_and_about(path, FILE_FORMAT)
-            train, estimator = unpack(about, arrays), _read_estimator(arrays["estimator"].tobytes())
-            model = cls._taken_over(estimator, train, threshold=about["threshold"], seed=about["seed"])
-            same = np.allclose(model.score(train.X[:CHECKED_ROWS]), arrays["scores"], rtol=0.0, atol=1e-9)
-        if not same:
-            raise FileFormatError(
-                f"Expected the estimator in {path} to score as it did with scikit-learn {about['sklearn']}, it does "
-                "not: scikit-learn differs, or the file was altered; fit and save it again."
-            )
-        return model
+        return cls.from_state(State.read(path, FORMAT, "EstimatorModel.save"))
 
 
 def _read_estimator(data: bytes) -> Any:
