@@ -346,7 +346,7 @@ class Rocerf:
         proven and calibrated first; then the folder takes the place of ``path`` in one step: whatever happens
         meanwhile, the old folder or the new one is there, whole. A folder that holds anything else is not replaced.
         """
-        write_states(path, self.model, self.state())
+        write_states(path, self.state())
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, model: Refittable | None = None) -> Rocerf:
@@ -356,10 +356,10 @@ class Rocerf:
         parameters, penalties, weights, design, threshold) the one that was saved. For a network that came from torch
         give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
         """
-        return cls.from_state(*read_states(path, model))
+        return cls.from_state(read_states(path), model=model)
 
     def state(self) -> dict[str, State]:
-        """Options and promise as plain values and arrays, by name; the model's are its own.
+        """Model, promise and options as plain values and arrays, by these names, to be kept anywhere.
 
         A margin that is to be calibrated is calibrated first, and what the promise proves is proven.
         """
@@ -367,9 +367,9 @@ class Rocerf:
         return states_of(self)
 
     @classmethod
-    def from_state(cls, model: Refittable, states: Mapping[str, State]) -> Rocerf:
-        """The explainer of these states, about the model it was made for; another one is refused."""
-        return explainer_from(cls, model, states)
+    def from_state(cls, states: Mapping[str, State], *, model: Refittable | None = None) -> Rocerf:
+        """What :meth:`state` gave; as :meth:`load`."""
+        return explainer_from(cls, states, model)
 
     def settings(self) -> Settings:
         """How this explainer makes its recourses; a margin that is to be calibrated is calibrated first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
+from rocerf.errors import UnsupportedModelError
 from rocerf.models.model import Classifier
+from rocerf.storage.state import State
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -110,6 +113,19 @@ class BaseModel(Classifier):
     def accuracy(self) -> float:
         """Share of training rows decided as labelled."""
         return float((self.predict(self.train.X) == self.train.y).mean())
+
+    def state(self) -> State:
+        """Model and training rows as plain values and arrays; a kind of model that has none cannot be kept."""
+        raise UnsupportedModelError(
+            f"Expected a model that can be kept, got a {type(self).__name__}; make it again from its training rows."
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
+        self.state().write(path)
 
 
 def class_counts(train: TrainingSet, weights: Array | None) -> dict[Any, int]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rocerf.models.logistic.objective import LogisticObjective, Penalty
     from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
+    from rocerf.storage.state import State
 
 #: How a model is trained again: from a new initialisation, or on from the present parameters.
 Retraining = Literal["fresh", "warm"]
@@ -169,8 +170,8 @@ class Refittable(Classifier, Protocol):
         """What "retrained" means for this model, in sentences."""
         ...
 
-    def save(self, path: Any) -> None:
-        """Write model and training rows to one file, without pickle."""
+    def state(self) -> State:
+        """Model and training rows as plain values and arrays, to be kept anywhere."""
         ...
 
 

@@ -427,13 +427,6 @@ class LogisticModel(BaseModel):
 
         return cls(fit_from(state, pipeline))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
-        self.state().write(path)
-
     @classmethod
     def load(cls, path: str | PathLike[str], *, pipeline: Any = None) -> LogisticModel:
         """Read what :meth:`save` wrote. The optimum is verified by Newton, not believed.

@@ -383,13 +383,6 @@ class NeuralModel(BaseModel):
 
         return model_from(state, module, refit, device)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
-        self.state().write(path)
-
     @classmethod
     def load(
         cls,

@@ -321,13 +321,6 @@ class EstimatorModel(BaseModel):
             )
         return model
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the :meth:`state` to one ``.npz`` file.
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
-        self.state().write(path)
-
     @classmethod
     def load(cls, path: str | PathLike[str]) -> EstimatorModel:
         """Read what :meth:`save` wrote; its scores are compared with those it was saved with."""
