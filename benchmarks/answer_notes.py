@@ -85,9 +85,8 @@ class Notes:
         self.figure(what, [checked.before, checked.after, checked.holds, checked.deleted])
         self.word(what, str(checked))
 
-    def certificate(self, what: str, model: Any, k: int, points: Any) -> None:
+    def certificate(self, what: str, proof: rocerf.promises.Certified, points: Any) -> None:
         """Note what is proven about some points."""
-        proof = rocerf.promises.Certified(model, k)
         self.figure(f"{what}/bounds", proof.bound(points))
         self.figure(f"{what}/closed", proof.certificate.closed)
         self.word(f"{what}/reason", [proof.certificate.reason, str(proof.impossible())])

@@ -164,8 +164,9 @@ def collect(target: Path, only: str, folder: Path, others: Path) -> None:
                 ask(notes)
         except Exception as error:  # what fails must be seen beside everything else
             notes.figure(FAILED, f"{type(error).__name__}: {error}")
-        print(f"{name:36}{time.perf_counter() - start:7.1f} s", file=sys.stderr, flush=True)
-    target.write_text(json.dumps({"figures": notes.figures, "words": notes.words}), encoding="utf-8")
+        failure = notes.figures.get(f"{name}/{FAILED}", "")
+        print(f"{name:36}{time.perf_counter() - start:7.1f} s  {failure}", file=sys.stderr, flush=True)
+        target.write_text(json.dumps({"figures": notes.figures, "words": notes.words}), encoding="utf-8")
 
 
 def asked(source: Path, target: Path, options: argparse.Namespace, others: Path) -> dict[str, Any]:

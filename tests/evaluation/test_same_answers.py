@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from benchmarks.answer_cases import CASES
 from benchmarks.answer_notes import Notes, parted
 from benchmarks.same_answers import compare, main, show
