@@ -182,7 +182,7 @@ def test_every_number_is_true_and_checked_by_other_models_for_the_simulated_prom
     # What the checking models say is about the rounded point, not about the one before.
     points = [put_into(recourses.schema, recourses.people[i], as_read_by_programs(letters[i])[0])
               for i in np.flatnonzero(recourses.answered)]  # fmt: skip
-    counts = explainer.promise.check(np.array(points)).accepted
+    counts = explainer.promise.held_out(np.array(points)).accepted
     assert (counts != recourses.held_out.accepted[recourses.answered]).any()
     assert all(f"accepted by {count} of 10 models" in said for count, said in zip(counts, fared, strict=True))
 
