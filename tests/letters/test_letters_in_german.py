@@ -1,4 +1,4 @@
-"""Letters in German, and in a language from outside: nothing English is left, whatever is promised about which model."""
+"""Letters in German, and in a language from outside: no English is left, whatever is promised about which model."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ def words_in(text: str) -> set[str]:
 
 def words_of(language: Language) -> set[str]:
     """All words of a language's sentences, without the names of what is filled in."""
-    texts = [json.dumps(sentence, ensure_ascii=False) for sentence in language.sentences.values()]
-    return words_in(" ".join(re.sub(r"\{.*?\}", " ", text.replace('{"', "")) for text in texts))
+    sentences = language.sentences.values()
+    texts = [
+        text for s in sentences for text in ([s] if isinstance(s, str) else [s[form] for form in s if form != "of"])
+    ]
+    return words_in(re.sub(r"\{.*?\}", " ", " ".join((*texts, *language.months))))
 
 
-#: Words that only English sentences have, and names of months.
-ENGLISH_ONLY = (words_of(language_named("en")) | words_in(" ".join(language_named("en").months))) - words_of(GERMAN)
+#: Words that only English has.
+ENGLISH_ONLY = words_of(language_named("en")) - words_of(GERMAN)
 
 
 def of_the_user(letter: Letter) -> set[str]:
@@ -55,7 +58,7 @@ def of_the_user(letter: Letter) -> set[str]:
 
 
 def assert_german(letter: Letter, *names: str) -> None:
-    text = letter.to_text()
+    text = " ".join(letter.to_text().split())
     for name in names:  # estimators are called what they are called
         text = text.replace(name, "")
     assert words_in(text) & ENGLISH_ONLY <= of_the_user(letter), text
@@ -75,8 +78,8 @@ def letters_of(explainer: Rocerf, people: Any, **options: Any) -> tuple[Letter, 
 
 
 def test_the_word_list_finds_english() -> None:
-    assert {"the", "accepted", "application", "deletions", "retrained", "november", "proven"} <= ENGLISH_ONLY
-    assert not {"in", "modell", "rate", "pipeline"} & ENGLISH_ONLY
+    assert {"the", "accepted", "application", "deletions", "retrained", "march", "proven"} <= ENGLISH_ONLY
+    assert not {"in", "modell", "rate", "pipeline", "november"} & ENGLISH_ONLY
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.NO_FURTHER])
@@ -146,7 +149,7 @@ def test_a_classifier_of_scikit_learn() -> None:
 @pytest.mark.parametrize("retraining", ["own", "exact"])
 def test_a_pipeline(preprocessing: str, retraining: str, tmp_path: Path) -> None:
     frame, y = loans(150)
-    pipeline = fitted(PIPELINES["lbfgs"], frame, y)
+    pipeline = fitted(PIPELINES["loose"], frame, y)
     model = from_pipeline(pipeline, frame, y, preprocessing=preprocessing, retraining=retraining)
     people = loans(40, seed=1)[0]
     explainer = Rocerf(model, 2, effort="quick")
@@ -246,8 +249,7 @@ def mirrored(tmp_path: Path) -> Iterator[Language]:
     def backwards(sentence: Any) -> Any:
         if isinstance(sentence, dict):
             return {form: text if form == "of" else backwards(text) for form, text in sentence.items()}
-        parts = re.split(r"(\{.*?\}|\W+)", sentence)
-        return "".join(part if re.fullmatch(r"\{.*\}|\W+|", part) else part[::-1] for part in parts)
+        return re.sub(r"\{.*?\}|\w+", lambda found: found[0] if found[0][0] == "{" else found[0][::-1], sentence)
 
     english = language_named("en")
     tree: dict[str, Any] = {}
@@ -283,7 +285,7 @@ def test_a_language_from_outside_writes_letters(mirrored: Language, german: Any)
         assert Letter.from_json(letter.to_json()) == letter
         assert as_read_by_people(letter, explainer.schema) == as_read_by_programs(known)
     money = [c for letter in letters for o in letter.options for c in o.changes if c.feature == "income"]
-    assert any(re.fullmatch(r"\d\d'\d{3} RUE|\d\d'\d{3} EUR", change.after_text) for change in money)
+    assert any(re.fullmatch(r"\d\d'\d{3} EUR", change.after_text) for change in money)
     (option, *_) = next(letter.options for letter in letters if letter.options)
     assert option.promise.sentence.startswith("devivrus eht tsegnorts noiteled")
 
