@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.budget import largest_survived
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
 from rocerf.types import Array, Progress
@@ -60,7 +60,7 @@ class RemovalBudget:
         return self.sentence
 
 
-def _quick_proofs(model: LogisticModel) -> list[Promise]:
+def _quick_proofs(model: ExactModel) -> list[Promise]:
     """The proof for one deletion, where it is quick to make and the model is one that proofs can be about."""
     if len(model.train) > QUICK_PROOF_ROWS:
         return []
@@ -71,7 +71,7 @@ def _quick_proofs(model: LogisticModel) -> list[Promise]:
 
 
 def removal_budget(
-    model: LogisticModel,
+    model: ExactModel,
     X: Array,
     most: int,
     *,

@@ -120,9 +120,9 @@ def people_matrix(
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     """The people's values as (P, d) in the model's column order, with the index of a DataFrame.
 
-    A DataFrame is matched by name: its columns may stand in another order, and further columns
-    are left aside. Where the model knows no names (``named`` false), position counts. Missing
-    values pass through as NaN: the row is answered by a reason, the batch goes on.
+    A DataFrame is matched by name: its columns may stand in another order, and further columns are left aside. Where
+    the model knows no names (``named`` false), position counts. Missing values pass through as NaN: the row is answered
+    by a reason, the batch goes on.
     """
     if is_frame(X) and named:
         frame: Any = X

@@ -138,9 +138,9 @@ class Frames:
         """Points (P, d) in the user's columns and types; rows of NaN come out missing, in types that can say so.
 
         ``people`` (P, d) are the encoded rows that the points started from and ``missing`` the features they came
-        without: what was missing and has not changed is missing again. Whole numbers are given as such where the
-        schema says that they are. A type that cannot hold the values gives way to one that can: a recommended number
-        is never rounded to one of 32 bits.
+        without: what was missing and has not changed is missing again. Whole numbers are given as such where the schema
+        says that they are. A type that cannot hold the values gives way to one that can: a recommended number is never
+        rounded to one of 32 bits.
         """
         import pandas as pd
 

@@ -21,6 +21,7 @@ from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked
 from rocerf.data.guess import Guess
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
+from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
 
@@ -167,8 +168,8 @@ class FeatureSchema:
     ) -> FeatureSchema:
         """A schema guessed from data, to be looked at and corrected.
 
-        Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of
-        an integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
+        Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of an
+        integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
         smallest and largest value seen), rounded outwards; ``bounds`` replaces those of the columns it names.
         ``groups`` joins 0/1 columns to one-hot groups by name.
 
@@ -342,8 +343,8 @@ class FeatureSchema:
         """The allowed box around each person, two arrays of shape (P, d) over the columns of schema space.
 
         Directions, allowed category changes and conditions are all said by the box. Lower may exceed upper where a
-        person's own value and a rule contradict each other (above the bound, but may only rise): such a person has
-        no recourse. ``missing`` are the features each of them came without: a number filled in from outside the bounds
+        person's own value and a rule contradict each other (above the bound, but may only rise): such a person has no
+        recourse. ``missing`` are the features each of them came without: a number filled in from outside the bounds
         (-1, say) is held, as nobody is sent inside for what they did not give.
         """
         features = self.column_features
@@ -469,6 +470,16 @@ class FeatureSchema:
         from rocerf.data.schema_file import from_dict
 
         return from_dict(document)
+
+    def state(self) -> State:
+        """The same as a state, to be kept anywhere."""
+        values = self.to_dict()
+        return State(values.pop("format"), values)
+
+    @classmethod
+    def from_state(cls, state: State) -> FeatureSchema:
+        """The inverse of :meth:`state`."""
+        return cls.from_dict({"format": state.format, **state.values})
 
     def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
         """The schema as YAML text to edit by hand, also written to ``path`` if given."""

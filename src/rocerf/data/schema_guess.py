@@ -107,8 +107,8 @@ def _counts_with_gaps(column: pd.Series[Any], numbers: NDArray[np.float64]) -> b
 def _round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float]:
     """Bounds moved outwards to round numbers.
 
-    The smallest and largest value of a column are those of single people, and a bound can end up in a letter; a
-    rounded one is nobody's.
+    The smallest and largest value of a column are those of single people, and a bound can end up in a letter; a rounded
+    one is nobody's.
 
     >>> _round_bounds(1081.41, 4601.91, whole=False), _round_bounds(250.0, 18424.0, whole=True)
     ((1080.0, 4610.0), (200.0, 18500.0))

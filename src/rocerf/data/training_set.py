@@ -17,6 +17,8 @@ from rocerf.errors import DataError, IdError, LabelError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rocerf.storage.state import State
+
 
 #: Relative difference of numbers that are equal but for rounding: a few units in the last place.
 ROUNDING = 8 * np.finfo(np.float64).eps
@@ -258,6 +260,20 @@ class TrainingSet:
         import pandas as pd
 
         return pd.DataFrame(self.X, columns=list(self.columns), index=self.ids)
+
+    def state(self) -> State:
+        """The rows as plain values and arrays, to be kept anywhere."""
+        from rocerf.data.training_set_state import state_of
+
+        return state_of(self)
+
+    @classmethod
+    def from_state(cls, state: State) -> TrainingSet:
+        """The inverse of :meth:`state`; rows that do not match their checksum are refused."""
+        from rocerf.data.training_set_state import FORMAT, rows_in
+
+        with state.understood(FORMAT, "TrainingSet.state"):
+            return rows_in(state)
 
     @cached_property
     def checksum(self) -> str:

@@ -24,12 +24,12 @@ from rocerf.explainer.confirmation import FindPoints, confirmed
 from rocerf.explainer.files import read_states, write_states
 from rocerf.explainer.options import checked_delta, checked_model, checked_schema, refuse_rules_unknown_to
 from rocerf.explainer.states import explainer_from, states_of
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.options import checked_seed, positive_whole
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.promise import Promise
-from rocerf.promises.registry import PromiseOptions, default_k, exactly_retrained, promise_about
+from rocerf.promises.registry import PromiseOptions, default_k, promise_about
 from rocerf.recourse.asked import Asked
 from rocerf.recourse.cost import Cost, CostTable, cost_named
 from rocerf.recourse.gate import Gate
@@ -328,7 +328,7 @@ class Rocerf:
         Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
         explainer's own certificate if it has one, else that of a single deletion on tables of moderate size.
         """
-        if not exactly_retrained(self.model):
+        if not isinstance(self.model, ExactModel):
             raise UnsupportedModelError(
                 f"Expected a LogisticModel to look for the worst deletions in, got {type(self.model).__name__}, whose "
                 "retraining has no single outcome; use the promise 'simulated' and its held_out validity."

@@ -20,7 +20,7 @@ from rocerf.errors import FileFormatError, OptionError
 from rocerf.explainer.states import FORMAT
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import STATE_FORMAT
-from rocerf.storage.reading import FileRead, arrays_and_about, told_as
+from rocerf.storage.reading import FileRead, told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed, sha256_of
 from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
@@ -89,15 +89,15 @@ def read_states(path: str | PathLike[str], model: Refittable | None = None) -> t
     advice = "check the path, or save the explainer again with this version"
     with told_as(f"a folder written by Rocerf.save ({FORMAT})", f"{folder} which is not", advice):
         contents, about = _checked(folder)
-        arrays, told = arrays_and_about(FileRead(folder / PROMISE, contents[PROMISE]), STATE_FORMAT)
-        if told["promise"] != about["options"]["promise"]:
-            raise ValueError(f"its {PROMISE} is about the promise {told['promise']!r}")
+        promise = State.from_bytes(contents[PROMISE], STATE_FORMAT)
+        if promise.values["promise"] != about["options"]["promise"]:
+            raise ValueError(f"its {PROMISE} is about the promise {promise.values['promise']!r}")
         kind = _model_class(about["model"])
     if model is None:
         model = kind.load(FileRead(folder / MODEL, contents[MODEL]))
         assert model is not None
     own = {name: value for name, value in about.items() if name not in ("format", "files", SEAL)}
-    return model, {"options": State(FORMAT, own), "promise": State(STATE_FORMAT, told, arrays)}
+    return model, {"options": State(FORMAT, own), "promise": promise}
 
 
 def _checked(folder: Path) -> tuple[Mapping[str, bytes], dict[str, Any]]:

@@ -29,9 +29,8 @@ def checked_model(model: Any) -> Refittable:
 
 def checked_schema(schema: Any, model: Refittable) -> FeatureSchema | None:
     """The schema, if it is about the model's columns; by default the one that the model was taken over with."""
-    own: FeatureSchema | None = getattr(model, "schema", None)
-    if schema is None:
-        schema = own
+    own = model.schema
+    schema = own if schema is None else schema
     if schema is None:
         return None
     if not isinstance(schema, FeatureSchema):

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import ModelError, OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
+from rocerf.models.model import Classifier, ExactModel
 from rocerf.models.sklearn.own_refit import OwnFit, OwnRefit
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading
 from rocerf.storage.state import State
@@ -60,8 +61,8 @@ class Allowance:
     True
     """
 
-    def __init__(self, promise: ExactRetraining, seed: int) -> None:
-        self.promise, self.model, self._seed = promise, promise.model, seed
+    def __init__(self, promise: ExactRetraining, model: ExactModel, seed: int) -> None:
+        self.promise, self.model, self._seed = promise, model, seed
         self._errors: LinearEnsemble | None = None
         self._fits: dict[bytes, OwnFit | None] = {}
         self._lock = RLock()
@@ -218,14 +219,13 @@ class ExactRetraining(Promise):
     ``one_design`` marks one whose mathematics is about preprocessing that stays as it is when rows are deleted.
     """
 
-    model: Any
     estimate: bool = False
     one_design: bool = False
     allowance: Allowance | None = None
 
-    def __init__(self, model: Any, k: int) -> None:
+    def __init__(self, model: Classifier, k: int) -> None:
         super().__init__(model, k)
-        if self.one_design and getattr(model, "preprocessing", None) == "refitted":
+        if self.one_design and model.preprocessing == "refitted":
             raise OptionError(
                 f"Expected a pipeline with preprocessing='frozen' for the promise {self.name!r}, whose mathematics is "
                 "about preprocessing that stays as it is, got preprocessing='refitted'; use the promise 'retrained' or "
@@ -246,8 +246,9 @@ class ExactRetraining(Promise):
 
     def allow_for_own_fits(self, seed: int) -> None:
         """Measure, when it is first needed, by how much the user's own fits are off, and take that off."""
-        if self.allowance is None and getattr(self.model, "own_refit", None) is not None:
-            self.allowance = Allowance(self, seed)
+        model = self.model
+        if self.allowance is None and isinstance(model, ExactModel) and model.own_refit is not None:
+            self.allowance = Allowance(self, model, seed)
 
     def less_allowance(
         self, X: Array, exactly: Callable[[Array, float | Array], Reading], target: float | Array = -np.inf
@@ -307,5 +308,6 @@ class ExactRetraining(Promise):
     def restore(self, state: State) -> None:
         """Take over the errors, though the estimator may not be at hand."""
         if "own_slopes" in state.arrays:
-            self.allowance = self.allowance or Allowance(self, 0)
+            assert isinstance(self.model, ExactModel)
+            self.allowance = self.allowance or Allowance(self, self.model, 0)
             self.allowance.take(state.arrays)

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
-from rocerf.deletion.certificate.about import CertifiedAbout
+from rocerf.deletion.certificate.about import FORMAT, CertifiedAbout
 from rocerf.errors import FileFormatError, UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.allowance import ExactRetraining
 from rocerf.promises.promise import Reading, Solve, vanishing_class
 from rocerf.storage.reading import told_as
@@ -56,9 +56,9 @@ class Certified(ExactRetraining):
     name = "certified"
     proven = True
     one_design = True
-    model: LogisticModel
+    model: ExactModel
 
-    def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:
+    def __init__(self, model: ExactModel, k: int, *, options: Options | None = None) -> None:
         super().__init__(model, k)
         _refuse_unknown_arithmetic(model)
         self.options = options
@@ -181,13 +181,13 @@ class Certified(ExactRetraining):
     def state(self) -> State:
         """The proof, made first where it is not there yet."""
         kept = super().state()
-        return replace(kept, arrays={**self.certificate.to_arrays(), **kept.arrays})
+        return replace(kept, arrays={**self.certificate.state().arrays, **kept.arrays})
 
     def restore(self, state: State) -> None:
         """Take over a proof; one about anything else is refused."""
         super().restore(state)
         with told_as("a proof to be in the explainer's folder", "none", "save the explainer again"):
-            certificate = Certificate.from_arrays(dict(state.arrays))
+            certificate = Certificate.from_state(State(FORMAT, {}, state.arrays))
         own = CertifiedAbout.of(self.model, self.k)
         difference = "nothing said about it" if certificate.about is None else certificate.about.difference(own)
         if difference is not None:
@@ -207,7 +207,7 @@ def _rows_of(points: Any, matrix: Array, which: NDArray[np.intp]) -> Any:
     return points.iloc[which] if is_frame(points) else matrix[which]
 
 
-def _refuse_unknown_arithmetic(model: LogisticModel) -> None:
+def _refuse_unknown_arithmetic(model: ExactModel) -> None:
     """A proof about numbers that the user's model does not compute with says nothing about that model."""
     if model.arithmetic.narrow:
         raise UnsupportedModelError(

@@ -55,7 +55,7 @@ class FirstOrder(ExactRetraining):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """For a network, what its first order is worth."""
-        damping = getattr(self.model, "damping", None)
+        damping = self.model.damping
         own = () if damping is None else (Said.of("promises.gauss_newton", damping=damping),)
         return (*own, *super().assumptions)
 

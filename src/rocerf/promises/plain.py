@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rocerf.models.model import FirstOrderModel, Refittable
+from rocerf.models.model import Classifier
 from rocerf.promises.promise import Promise, Reading
 from rocerf.types import Array
 
@@ -20,7 +20,7 @@ class Plain(Promise):
 
     name = "plain"
 
-    def __init__(self, model: Refittable | FirstOrderModel) -> None:
+    def __init__(self, model: Classifier) -> None:
         super().__init__(model, 0)
 
     def read(self, X: Array, target: float | Array = -np.inf) -> Reading:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
-from rocerf.models.model import FirstOrderModel, LinearModel, Refittable, Smooth
+from rocerf.models.model import Classifier, LinearModel, Refittable, Smooth
 from rocerf.promises.held_out import HeldOut
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
@@ -84,7 +84,7 @@ def models_in_force(model: LinearModel) -> Array:
     return np.stack([model.theta, model.deployed_theta])
 
 
-def vanishing_class(model: Refittable | FirstOrderModel, k: int) -> Said | None:
+def vanishing_class(model: Classifier, k: int) -> Said | None:
     """The reason why nothing can be promised, if k deletions can remove every row of a class."""
     label = model.removable_class(k)
     return None if label is None else Said.of("promises.vanishing_class", k=k, label=repr(label))
@@ -103,9 +103,9 @@ class Promise(ABC):
     chooses_margin: bool = False
     #: How hard it searches, where it does.
     effort: str | None = None
-    model: Refittable | FirstOrderModel
+    model: Classifier
 
-    def __init__(self, model: Refittable | FirstOrderModel, k: int) -> None:
+    def __init__(self, model: Classifier, k: int) -> None:
         self.model, self._k = model, k
 
     @property

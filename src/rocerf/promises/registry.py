@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from rocerf.errors import OptionError
-from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
+from rocerf.models.model import ExactModel, FirstOrderModel, LinearModel, Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
 from rocerf.promises.simulated import Simulated
-
-if TYPE_CHECKING:
-    from rocerf.models.logistic.model import LogisticModel
 
 #: Makes a promise about a model, at most k deletions, with an effort and a seed.
 Factory = Callable[[Any, int, str, int], Promise]
@@ -50,9 +47,8 @@ class NamedPromise:
     default_k: str | None = None
 
 
-def exactly_retrained(model: Any) -> TypeGuard[LogisticModel]:
-    """Whether the model is affine and is retrained to the exact optimum: what proofs and searches are about."""
-    return isinstance(model, LinearModel) and isinstance(model, Refittable)
+def _exact(model: Any) -> bool:
+    return isinstance(model, ExactModel)
 
 
 PROMISES: dict[str, NamedPromise] = {}
@@ -74,13 +70,13 @@ def register_promise(
 register_promise(
     "retrained",
     lambda model, k, effort, seed: Retrained(model, k, effort=effort, seed=seed),
-    exactly_retrained,
+    _exact,
     "survives every deletion our search finds, each truly retrained",
 )
 register_promise(
     "certified",
     lambda model, k, _effort, _seed: Certified(model, k),
-    exactly_retrained,
+    _exact,
     "proven for all deletions, or an abstention with its reason",
 )
 register_promise(

@@ -23,10 +23,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.adversary import Adversary, Attacks
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.attacks import Attacks
 from rocerf.errors import OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.allowance import ExactRetraining
 from rocerf.promises.promise import Reading
 from rocerf.storage.state import State
@@ -79,11 +80,11 @@ class Retrained(ExactRetraining):
     """
 
     name = "retrained"
-    model: LogisticModel
+    model: ExactModel
     effort: str
 
     def __init__(
-        self, model: LogisticModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
+        self, model: ExactModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
     ) -> None:
         if not 0 <= slack < 1:
             raise OptionError(f"Expected slack to be a share of the drop from 0 up to 1, got {slack}.")

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
 from rocerf.models.model import RETRAININGS, Ensemble, Refittable, Retraining, SmoothEnsemble
 from rocerf.models.options import positive_whole
@@ -168,7 +168,7 @@ class SimulatedPromise(Promise):
         """The options, the factor chosen and, where they can be written as arrays, the simulated models."""
         arrays: dict[str, Array] = {}
         if self.factor is not None:
-            models: list[Array] = getattr(self._models, "arrays", list)()
+            models = [] if self._models is None else self._models.arrays()
             arrays = {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
         return State(STATE_FORMAT, asdict(self.options), arrays)
 

@@ -1,8 +1,7 @@
-"""A training set as plain arrays and JSON values, for files without pickle."""
+"""A training set as plain values and arrays, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,19 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DataError, FileFormatError
+from rocerf.storage.state import State
+
+FORMAT = "rocerf-training-set/1"
 
 
-def pack(train: TrainingSet) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What JSON holds of the rows, and what arrays hold.
+def state_of(train: TrainingSet) -> State:
+    """The rows; models hold this among what else they say of themselves.
 
-    >>> about, arrays = pack(TrainingSet([[1.0], [2.0]], ["no", "yes"], favourable="yes"))
-    >>> about["favourable"], sorted(arrays)
+    >>> state = state_of(TrainingSet([[1.0], [2.0]], ["no", "yes"], favourable="yes"))
+    >>> state.values["favourable"], sorted(state.arrays)
     ('yes', ['X', 'favourable_rows', 'ids'])
     """
-    about = {
+    values = {
         "columns": train.columns,
         "from_frame": train.from_frame,
         "favourable": plain_label(train.favourable),
@@ -27,9 +29,7 @@ def pack(train: TrainingSet) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "checksum": train.checksum,
     }
     arrays: dict[str, NDArray[Any]] = {"X": train.X, "favourable_rows": train.y, "ids": _plain_ids(train.ids)}
-    if train.weights is not None:
-        arrays["weights"] = train.weights
-    return about, arrays
+    return State(FORMAT, values, arrays if train.weights is None else {**arrays, "weights": train.weights})
 
 
 def plain_label(label: Any) -> Any:
@@ -52,18 +52,21 @@ def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def unpack(about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TrainingSet:
-    """The inverse of :func:`pack`; rows that do not match their checksum are refused."""
-    favourable, unfavourable = about["favourable"], about["unfavourable"]
+def rows_in(state: State) -> TrainingSet:
+    """The rows that a state holds, a training set's or a model's; those that do not match their checksum are refused.
+
+    To be called inside :meth:`~rocerf.storage.state.State.understood`.
+    """
+    about, arrays = state.values, state.arrays
     X: Any = arrays["X"]
     if about["from_frame"]:
         import pandas as pd
 
         X = pd.DataFrame(X, columns=list(about["columns"]))
-    labels = np.empty(len(arrays["X"]), dtype=object)
+    labels = np.empty(len(X), dtype=object)
     is_good = arrays["favourable_rows"] == 1
-    labels[is_good], labels[~is_good] = favourable, unfavourable
-    train = TrainingSet(X, labels, arrays["ids"], favourable=favourable, sample_weight=arrays.get("weights"))
+    labels[is_good], labels[~is_good] = about["favourable"], about["unfavourable"]
+    train = TrainingSet(X, labels, arrays["ids"], favourable=about["favourable"], sample_weight=arrays.get("weights"))
     if train.checksum != about["checksum"]:
         raise FileFormatError("Expected the training rows to match their checksum, they do not: the file was altered.")
     return train
