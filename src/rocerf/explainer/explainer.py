@@ -33,7 +33,9 @@ from rocerf.promises.own_solver import OwnSolver, own_solver_from_arrays, withou
 from rocerf.promises.promise import Promise
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 from rocerf.recourse.asked import Asked
-from rocerf.recourse.cost import CostTable, Norm, NormCost, cost_named
+from rocerf.recourse.costs.cost import Cost
+from rocerf.recourse.costs.prices import CostTable
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
@@ -82,10 +84,10 @@ class Rocerf:
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
-    cost : "l2", "l1", "mad", "percentile" or CostTable
+    cost : "l2", "l1", "mad", "percentile", CostTable, or whatever follows the protocol Cost
         What a change costs: a norm of the change, each column in units of its training standard deviation (times the
         schema's weight) or of its median absolute deviation, how far values move among the training rows, or a table
-        of prices (:mod:`rocerf.recourse.cost`).
+        of prices (:mod:`rocerf.recourse.costs`).
     schema : FeatureSchema, optional
         What may change; without it, everything (for a pipeline, what its training rows say).
     max_changes : int, optional
@@ -116,7 +118,7 @@ class Rocerf:
         *,
         promise: str | Promise | Simulated = "retrained",
         delta: float | Literal["calibrate"] = 0.0,
-        cost: str | CostTable = "l2",
+        cost: str | CostTable | Cost = "l2",
         schema: FeatureSchema | None = None,
         max_changes: int | None = None,
         solver: str = "auto",
@@ -168,11 +170,6 @@ class Rocerf:
             raise OptionError(
                 "Expected a schema with bounds and directions only for the solver 'penalty' (Algorithm 1), got steps, "
                 "categories, relations or a limit on changes; leave the solver to 'auto'."
-            )
-        if self.solver in ("penalty", "search") and not isinstance(self.cost, NormCost):
-            raise OptionError(
-                f"Expected the cost l2, l1 or mad for the solver {self.solver!r}, got {self.cost.name!r}; use a model "
-                "with slopes, or one of these costs."
             )
 
     @property
@@ -307,9 +304,7 @@ class Rocerf:
         """
         master = self._master(X0)
         if master.mixed.any():
-            curved = not isinstance(self.cost, NormCost)
-            cost = NormCost(Norm.L1, self.cost.scale) if curved else self.cost
-            master = Master(X0, cost, master.allowed.boxes())
+            master = Master(X0, self.cost.relaxed(), master.allowed.boxes())
         possible = np.flatnonzero(~master.allowed.empty)
         points = np.full(X0.shape, np.nan)
         points[possible] = self._solver(promise, master.of(possible), self.delta).points

@@ -34,7 +34,7 @@ from rocerf.promises.own_solver import OwnSolver
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Pool, Retrained
 from rocerf.promises.simulated import Simulated, SimulatedPromise
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 from rocerf.storage.reading import FileRead, arrays_and_about, packed_arrays, told_as
 from rocerf.storage.seals import check_seal, sealed, sha256_of
 from rocerf.storage.whole_file import write_bytes, write_text

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rocerf.explainer.explainer import Rocerf
     from rocerf.models.model import Refittable
     from rocerf.promises.promise import Promise
-    from rocerf.recourse.cost import CostTable
+    from rocerf.recourse.costs.prices import CostTable
 
 
 def forgotten_explainer(explainer: Rocerf, ids: Iterable[Any]) -> Rocerf:

@@ -86,7 +86,7 @@ def solve_by_search(
     --------
     >>> import rocerf
     >>> from rocerf.promises import Plain
-    >>> from rocerf.recourse.cost import cost_named
+    >>> from rocerf.recourse.costs.registry import cost_named
     >>> from rocerf.recourse.master.feasible_set import FeasibleSet
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1])
     >>> x0 = np.array([[1.0]])
@@ -189,7 +189,7 @@ class _Search:
 
     def _improvable(self, spots: Spots) -> Mask:
         """Whether there is anything between home and the ceiling."""
-        return np.asarray((spots.low < spots.high).any(axis=1) & (spots.ceiling > self.room.cost(spots.home)))
+        return np.asarray((spots.low < spots.high).any(axis=1) & (spots.ceiling > self.room.cost(spots.person, spots.home)))
 
     def _keep_best(self, best: Spots, spots: Spots) -> None:
         """Let the best spot of each person replace the best so far, if it is better."""
@@ -213,12 +213,12 @@ class _Search:
         crowd = Spots.at_home(self.room, self.budget)
         somewhere = guess.scattered(self.room, crowd, np.random.default_rng([self.seed, 1]))
         steps = np.concatenate([crowd.home[:, None, :], self._near(pool, crowd), somewhere], axis=1)
-        steps = np.clip(steps, crowd.low[:, None, :], crowd.high[:, None, :])
+        steps = self.room.snapped(crowd.person, np.clip(steps, crowd.low[:, None, :], crowd.high[:, None, :]))
         values = self._read(crowd, steps, np.ones(steps.shape[:2], dtype=bool))
         self.home_value[:] = np.maximum(values[:, 0], -LARGEST)  # finite, though the budget were nil
         spots = crowd.take(np.repeat(crowd.person, steps.shape[1]))
         spots.at[:], spots.value[:] = steps.reshape(spots.at.shape), values.ravel()
-        spots.cost[:] = np.where(spots.value >= self.enough, self.room.cost(spots.at), np.inf)
+        spots.cost[:] = np.where(spots.value >= self.enough, self.room.cost(spots.person, spots.at), np.inf)
         spots.ceiling[:] = spots.cost
         spots = self._allowed(spots.best(PULLED), PULLED)
         self._pull(spots)
@@ -227,9 +227,10 @@ class _Search:
     def _near(self, pool: Array, crowd: Spots) -> Array:
         """The anchors nearest to each person once brought into the box, as steps (Q, c, d)."""
         near = []
-        for x0, low, high in zip(self.room.x0, crowd.low, crowd.high, strict=True):
-            steps = np.clip((pool - x0) / self.room.scale, low, high)
-            near.append(steps[np.argsort(self.room.cost(steps), kind="stable")[:STARTS]])
+        for person, low, high in zip(crowd.person, crowd.low, crowd.high, strict=True):
+            steps = np.clip((pool - self.room.x0[person]) / self.room.price.scale, low, high)
+            cost = self.room.cost(np.full(len(steps), person), steps)
+            near.append(steps[np.argsort(cost, kind="stable")[:STARTS]])
         return np.array(near).reshape(len(crowd.at), -1, crowd.at.shape[1])
 
     def _restarts(self, best: Spots, rng: np.random.Generator) -> Spots:
@@ -280,9 +281,11 @@ class _Search:
     def _try(self, spots: Spots, guesses: Array) -> None:
         """Read guesses (R, c, d) that could be an improvement and move the spots to the best of them."""
         guesses = np.clip(guesses, spots.low[:, None, :], spots.high[:, None, :])
-        wanted = (self.room.cost(guesses) < spots.ceiling[:, None]) & (guesses != spots.at[:, None, :]).any(axis=2)
+        guesses = self.room.snapped(spots.person, guesses)
+        costs = self.room.cost(spots.person, guesses)
+        wanted = (costs < spots.ceiling[:, None]) & (guesses != spots.at[:, None, :]).any(axis=2)
         values = self._read(spots, guesses, wanted)
-        costs = np.where(values >= self.enough, self.room.cost(guesses), np.inf)
+        costs = np.where(values >= self.enough, costs, np.inf)
         rows, cheapest, highest = np.arange(len(guesses)), costs.argmin(axis=1), values.argmax(axis=1)
         holds = costs[rows, cheapest] < spots.ceiling
         climbs = ~holds & np.isinf(spots.cost) & (values[rows, highest] > spots.value)
