@@ -184,7 +184,7 @@ def test_the_words(problem: tuple[LogisticModel, np.ndarray], network: NeuralMod
         "accepted by every linear model whose parameters differ from today's by at most 0.1 each (over standardised "
         "columns); nothing is promised about deletions"
     )
-    assert ParameterBox(network, 0.1).wording.filled(0, 0.0) == (
+    assert ParameterBox(network, 0.1).sentence(0.0) == (
         "to first order, an estimate and not a proof, accepted by every network whose parameters differ from today's "
         "by at most 0.1 each; nothing is promised about deletions"
     )

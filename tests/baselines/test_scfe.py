@@ -19,8 +19,8 @@ from rocerf.recourse.costs.cost import Norm
 from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
-from rocerf.recourse.solvers.adam import Adam
 from rocerf.recourse.result import Status
+from rocerf.recourse.solvers.adam import Adam
 
 
 @pytest.fixture(params=range(3))

@@ -17,7 +17,7 @@ from noisy import ACCEPTANCE, NOISES, REFUSED, SLOPES, Noisy, chosen, climb
 from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
-from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
 from rocerf.errors import FileFormatError, NotConvergedError, OptionError
 from rocerf.evaluation import average_validity
 from rocerf.models.model import Refittable, Smooth
@@ -307,7 +307,7 @@ MODELS = {"noisy": lambda: Noisy(NOISES["both"]), "logistic": logistic, "network
 
 def with_factor(model: Any, factor: float, k: int = 8, **options: Any) -> SimulatedPromise:
     given = {"shaping": 7, "choosing": 2, "checking": 1} | options
-    return replace(Simulated(**given).about(model, k, seed=1), factor=factor)
+    return Simulated(**given).about(model, k, seed=1).at(factor)
 
 
 @pytest.mark.parametrize("name", MODELS)

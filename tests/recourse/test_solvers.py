@@ -194,7 +194,8 @@ def test_more_deletions_never_cost_less() -> None:
 def test_calibration_is_deterministic_and_raises_the_margin_only_where_needed() -> None:
     model = LogisticModel.fit(random_training_set(7, n=60), C=1.0)
     calm = Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order")
-    assert calm.delta == Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order").delta
+    calm.prepare()
+    assert calm.delta == Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order").settings().delta
     assert calm.explain(refused_people(model, 7, 3)).settings.delta == calm.delta
 
     class Careless(FirstOrder):
@@ -203,7 +204,7 @@ def test_calibration_is_deterministic_and_raises_the_margin_only_where_needed() 
         def read(self, X, target=-np.inf):
             return FirstOrder(self.model, 0).read(X)
 
-    assert Rocerf(model, 3, promise=Careless(model, 3), delta="calibrate", seed=1).delta > 0
+    assert Rocerf(model, 3, promise=Careless(model, 3), delta="calibrate", seed=1).settings().delta > 0
 
 
 def test_the_penalty_method_runs_on_torch_arrays() -> None:

@@ -82,7 +82,7 @@ class StandardProblem:
 
 
 class BoxedAdam:
-    """Adam for the people of a problem, each kept inside their box: ``z`` (Q, d) of those ``people`` (Q,) still open."""
+    """Adam for the people of a problem, each kept in their box: ``z`` (Q, d) of those ``people`` (Q,) still open."""
 
     def __init__(self, problem: StandardProblem, step_size: float) -> None:
         self.problem, self.z, self.people = problem, problem.start(), np.arange(len(problem.z0))

@@ -17,8 +17,7 @@ from rocerf.errors import DataError, OptionError, RocerfError
 from rocerf.evaluation.costs import costs_of
 from rocerf.evaluation.methods import ALL_METHODS, METHODS, MethodOptions, explainer_named, words_of
 from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_validity
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses, Status
@@ -90,7 +89,7 @@ def compare(
     [('scfe', 0.0), ('retrained', 1.0)]
     """
     rows_deleted = number_of_deletions(k, len(model.train))
-    linear = isinstance(model, LogisticModel)
+    linear = isinstance(model, ExactModel)
     methods = _checked_methods(METHODS["corrected", "lr" if linear else "nn"] if methods is None else methods)
     matrix = model.matrix(people)
     whole: NDArray[np.bool_] = np.asarray(np.isfinite(matrix).all(axis=1))
@@ -125,7 +124,7 @@ def compare(
         validity = curves[name][0]
         of_all = validity.mean * rows[name]["answered"] / len(refused)
         rows[name] |= {"validity": validity.mean, "validity_se": validity.standard_error, "validity_all": of_all}
-        if isinstance(model, LogisticModel):
+        if isinstance(model, ExactModel):
             worst = worst_case_validity(model, points[name], rows_deleted, effort=effort, seed=seed + 1, refit=refit)
             rows[name]["worst_case_validity"] = worst
         if progress is not None:

@@ -11,8 +11,7 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.local_linear import Sampling
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses
@@ -59,10 +58,10 @@ def explainer_named(method: str, model: Refittable, options: MethodOptions) -> E
 
     >>> import rocerf
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1])
-    >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.wording.name
+    >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.name
     'first_order'
     """
-    linear = isinstance(model, LogisticModel)
+    linear = isinstance(model, ExactModel)
     promised: dict[str, Callable[[], Explainer]] = {
         "rocerf": lambda: _promising(model, "first_order", options) if linear else _by_stand_in(model, options),
         "first_order": lambda: _promising(model, "first_order", options),

@@ -34,6 +34,7 @@ from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.base import BaseModel
 from rocerf.models.design import Design
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
@@ -139,7 +140,7 @@ def _first_accepted(model: Refittable, x0: Array, spread: Array, rng: np.random.
     return None
 
 
-class LocalLinearModel:
+class LocalLinearModel(BaseModel):
     """A logistic model of another model's decisions around one person; it cannot be retrained."""
 
     deployed_theta: Array | None = None

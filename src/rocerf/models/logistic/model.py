@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
 
-from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
+from rocerf.models.base import BaseModel
 from rocerf.models.design import AnyDesign, Design, with_ones
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.ensemble import LinearEnsemble
@@ -24,18 +23,18 @@ from rocerf.models.logistic.objective import LogisticObjective, Penalty
 from rocerf.models.model import Retraining, ValueAndSlope
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.linear_model import LogisticRegression
 
     from rocerf.data.frames import Frames
-    from rocerf.data.schema import FeatureSchema
     from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
 
 
-class LogisticModel:
+class LogisticModel(BaseModel):
     """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
 
     Make one with :meth:`fit`, :meth:`from_sklearn` or :func:`rocerf.from_pipeline`. It accepts a person when
@@ -55,8 +54,6 @@ class LogisticModel:
 
     def __init__(self, fit: LogisticFit) -> None:
         self._fit = fit
-        #: What other rooms have computed from this model and want to find again, by type.
-        self.derived: dict[type, object] = {}
 
     @classmethod
     def fit(
@@ -191,11 +188,6 @@ class LogisticModel:
         return self._fit.threshold
 
     @property
-    def offset(self) -> float:
-        """``score = x~'theta - offset``."""
-        return float(logit(self._fit.threshold))
-
-    @property
     def parts(self) -> PipelineParts | None:
         """What a model has that came from a pipeline."""
         return self._fit.parts
@@ -204,11 +196,6 @@ class LogisticModel:
     def frames(self) -> Frames | None:
         """Between the user's own columns and schema space, for a model from a pipeline."""
         return None if self.parts is None else self.parts.frames
-
-    @property
-    def schema(self) -> FeatureSchema | None:
-        """What the user's columns mean, for a model from a pipeline."""
-        return None if self.parts is None else self.parts.frames.schema
 
     @property
     def preprocessing(self) -> PreprocessingRule | None:
@@ -280,15 +267,6 @@ class LogisticModel:
             beyond += X @ self.parts.handicap
         return beyond
 
-    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
-        """1 where accepted, else 0, by the model as deployed; shape (P,).
-
-        For a model taken over from scikit-learn these are scikit-learn's own decisions, about whoever can be answered.
-        Rows that are no values of the schema are 0, whatever the pipeline makes of them: categories that it has not
-        seen, and missing numbers for which it puts no single one.
-        """
-        return (self.deployed_score(X) >= 0).astype(np.int64)
-
     def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Scores of the model people are judged by today, shape (P,); for our own fit, :meth:`score`.
 
@@ -300,16 +278,6 @@ class LogisticModel:
             return scores
         own = self.parts.own_log_odds(X, matrix) - self.offset
         return np.where(np.isnan(own), scores, own)
-
-    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
-
-        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
-        """
-        if self.parts is not None:
-            return self.parts.matrix(X)
-        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
-        return matrix
 
     def score_gradient(self, X: Array) -> Array:
         """The design rows: ``d score / d theta``, shape (P, p)."""
@@ -408,55 +376,39 @@ class LogisticModel:
 
         return forgotten(self, ids)
 
-    @cached_property
-    def class_counts(self) -> dict[Any, int]:
-        """Rows of each label that carry weight."""
-        weights = self.objective.weights
-        counted = np.ones(len(self.train), bool) if weights is None else weights > 0
-        good = int(self.train.y[counted].sum())
-        return {self.train.favourable: good, self.train.unfavourable: int(counted.sum()) - good}
+    @property
+    def row_weights(self) -> Array | None:
+        """Sample weights times class weights, (n,); None where every row counts once."""
+        return self.objective.weights
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove, if retraining then has no optimum."""
         lam = self.penalty.strength(len(self.train))
-        if not self.design.intercept or self._fit.objective.intercept_penalty * lam > 0:
-            return None
-        label, count = min(self.class_counts.items(), key=lambda item: item[1])
-        return label if count <= k else None
+        one_class_will_do = not self.design.intercept or self.objective.intercept_penalty * lam > 0
+        return None if one_class_will_do else super().removable_class(k)
 
-    def assumptions(self) -> tuple[str, ...]:
+    def own_rows(self) -> pd.DataFrame:
+        """The training rows in the user's own columns, gaps included."""
+        return super().own_rows() if self.parts is None else self.parts.needed_recipe().frame
+
+    def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences: objective, scaling, threshold, tolerance."""
         penalty = self.penalty
         convention = (
-            f"retraining minimises the summed loss plus a penalty that stays {penalty.per_model:g}/2 |theta|^2 "
-            "whatever the number of rows (scikit-learn's convention)"
+            Said.of("models.logistic.fixed_penalty", strength=f"{penalty.per_model:g}")
             if penalty.per_row == 0
-            else f"retraining minimises the mean loss plus {penalty.per_row / 2:g} |theta|^2 (the paper's convention)"
+            else Said.of("models.logistic.mean_penalty", strength=f"{penalty.per_row / 2:g}")
         )
-        return (
-            convention,
-            *self._what_stays(),
-            *self._who_retrains(),
-            *self.arithmetic.assumptions(),
-            f"the model is at the optimum of this objective to {max(self.optimality, 1e-10):.0e} (Newton decrement)",
-        )
+        stays = (Said.of("models.logistic.stays"),) if self.parts is None else self.parts.assumptions()
+        reached = Said.of("models.logistic.optimum", decrement=f"{max(self.optimality, 1e-10):.0e}")
+        return (convention, *stays, *self._who_retrains(), *self.arithmetic.assumptions(), reached)
 
-    def _what_stays(self) -> tuple[str, ...]:
-        if self.parts is None:
-            return ("scaling, class weights and the decision threshold stay as they are when rows are deleted",)
-        return self.parts.assumptions()
-
-    def _who_retrains(self) -> tuple[str, ...]:
-        if self._fit.retraining is None:
+    def _who_retrains(self) -> tuple[Said, ...]:
+        if self.retraining is None:
             return ()
         if self.own_refit is not None:
-            return (f"after deletions the model is retrained from scratch by its user, with {self.own_refit.own}",)
-        if self._fit.retraining == "own":
-            return (
-                "the estimator that really retrains the model is not at hand; beyond what a promise allows for, its "
-                "fit may stop short of the exact optimum",
-            )
-        return ("retraining means rocerf's exact retraining (model.without), of which another fit may stop short",)
+            return (Said.of("models.logistic.user_retrains", estimator=str(self.own_refit.own)),)
+        return (Said.of("models.logistic.unknown_fit" if self.retraining == "own" else "models.logistic.exact"),)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).

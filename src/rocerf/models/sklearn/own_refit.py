@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from scipy.special import logit
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic.ensemble import LinearEnsemble
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.estimator_fitting import settled
 from rocerf.models.sklearn.pipeline_steps import quietly
 from rocerf.types import Array
@@ -39,6 +40,9 @@ RetrainingRule = Literal["own", "exact"]
 RETRAINING_RULES: tuple[RetrainingRule, ...] = ("own", "exact")
 
 
+AnyModel = TypeVar("AnyModel", bound=Refittable)
+
+
 def checked_retraining(retraining: Any) -> RetrainingRule:
     """The rule, if it is one."""
     if retraining not in RETRAINING_RULES:
@@ -50,14 +54,14 @@ def checked_retraining(retraining: Any) -> RetrainingRule:
     return rule
 
 
-def as_retrained_by(model: Any, refit: RetrainingRule | None) -> Any:
+def as_retrained_by(model: AnyModel, refit: RetrainingRule | None) -> AnyModel:
     """The model with the rule for who retrains it that an audit asks for; as it is where None is asked for."""
     if refit is None:
         return model
     rule = checked_retraining(refit)
-    if getattr(model, "retraining", None) is not None:
+    if isinstance(model, ExactModel) and model.retraining is not None:
         model = model.with_retraining(rule)
-    if rule == "own" and getattr(model, "own_refit", None) is None:
+    if rule == "own" and model.own_refit is None:
         raise OptionError(
             f"Expected a model taken over from scikit-learn, with its estimator at hand, for refit='own', got a "
             f"{type(model).__name__} without one; make it with LogisticModel.from_sklearn or rocerf.from_pipeline, or "

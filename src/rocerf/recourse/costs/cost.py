@@ -1,8 +1,8 @@
 """What solvers ask of a cost, whatever its class.
 
-A cost is put together from what the move in each column adds. Solvers work in *steps* ``u = (x - x0) / scale``, in which
-the person stands at 0. :class:`Norm` says how the columns are put together, and so which programs find the cheapest
-point; the search and the penalty method only ask for :meth:`Cost.parts` and :meth:`Cost.slopes`.
+A cost is put together from what the move in each column adds. Solvers work in *steps* ``u = (x - x0) / scale``, in
+which the person stands at 0. :class:`Norm` says how the columns are put together, and so which program finds the
+cheapest point; the search asks for :meth:`Cost.parts` only, the penalty method for :meth:`Cost.slopes` too.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Norm(StrEnum):
 
 @runtime_checkable
 class Cost(Protocol):
-    """What moves cost. A class that names this one as its base need only give the first three members and ``prices``,
-    or with the norm ``CONVEX``, ``parts`` and ``slopes``; the others have defaults.
+    """What moves cost. Whoever takes this class as base need only give the first three members and ``prices``, or with
+    the norm ``CONVEX`` instead ``parts`` and ``slopes``; the others have defaults.
     """
 
     name: str  #: what the cost is called in results

@@ -53,8 +53,9 @@ class CostTable:
         known = [attribute.name for attribute in schema.attributes]
         unknown = [name for name in self.prices if name not in known]
         if unknown:
+            some = ", ".join(known[:20])
             raise OptionError(
-                f"Expected prices for features or groups of the schema, got {unknown[0]!r}; known: {', '.join(known[:20])}."
+                f"Expected prices for features or groups of the schema, got {unknown[0]!r}; known: {some}."
             )
         up, down = np.zeros((2, len(schema.columns)))
         switches: list[tuple[tuple[int, ...], Array]] = []

@@ -88,10 +88,9 @@ class _Columns:
     """
 
     def __init__(self, train: TrainingSet, schema: FeatureSchema | None) -> None:
-        binary = np.isin(train.X, (0.0, 1.0)).all(axis=0)
-        features = schema.column_features if schema is not None else [
-            Feature(name, Kind.BINARY if yes else Kind.CONTINUOUS) for name, yes in zip(train.columns, binary, strict=True)
-        ]
+        kinds = np.where(np.isin(train.X, (0.0, 1.0)).all(axis=0), Kind.BINARY, Kind.CONTINUOUS)
+        plain = (Feature(name, Kind(str(kind))) for name, kind in zip(train.columns, kinds, strict=True))
+        features = tuple(plain) if schema is None else schema.column_features
         self.weights: Array = np.array([feature.weight for feature in features])
         self.answers = np.array([feature.kind in (Kind.BINARY, Kind.CATEGORICAL) for feature in features])
         pairs = [feature.kind is Kind.CATEGORICAL or feature.group is not None for feature in features]

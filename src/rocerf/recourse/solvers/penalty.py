@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from rocerf.promises.promise import Held, Promise
+from rocerf.promises.promise import NearPoint, Promise
 from rocerf.recourse.costs.cost import Cost, gradient
 from rocerf.recourse.master.master import REACH, Master
 from rocerf.recourse.solvers.adam import Adam
@@ -234,9 +234,9 @@ def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress
         return reading.values, reading.slopes
 
     def hold(points: Array) -> Read:
-        if not isinstance(promise, Held):
+        if not isinstance(promise, NearPoint):
             return read
-        held = promise.held_at(points)
+        held = promise.frozen_at(points)
 
         def read_held(others: Array) -> tuple[Array, Array]:
             reading = held(others)

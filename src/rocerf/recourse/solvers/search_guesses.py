@@ -1,7 +1,7 @@
 """Where a search looks next: guesses made from the promise's values along a few lines, without reading it again.
 
-Works in *steps* ``u = (x - x0) / scale``, in which the person stands at 0. Arrays hold R spots and d columns; guesses have shape
-(R, c, d) and may leave the box, the search clips them. Costs are asked for, column by column, not looked into.
+Works in *steps* ``u = (x - x0) / scale``, in which the person stands at 0. Arrays hold R spots and d columns; guesses
+have shape (R, c, d) and may leave the box, the search clips them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Room:
         return np.clip(points, self.lower[people][:, None, :], self.upper[people][:, None, :])
 
     def snapped(self, people: Places, steps: Array) -> Array:
-        """Steps (R, c, d) to where their points land: what is paid is paid for allowed values, not for those between."""
+        """Steps (R, c, d) to where their points land: only allowed values are paid for, none between them."""
         if not self.allowed.stepped.any():
             return steps
         points, x0 = self.points(people, steps), self.x0[people][:, None, :]
