@@ -21,7 +21,7 @@ from rocerf.recourse.costs import registry
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.costs.prices import CostTable
-from rocerf.recourse.costs.registry import cost_names, cost_named, register_cost
+from rocerf.recourse.costs.registry import cost_named, cost_names, register_cost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
