@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from rocerf import baselines
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.local_linear import Sampling
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import LinearModel, Refittable
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses
+
+if TYPE_CHECKING:
+    from rocerf.models.logistic.model import LogisticModel
 
 #: Methods of each setting and model, in the order of the tables. `rocerf` is the paper's: first_order for logistic
 #: models, local_linear for networks; the last ones are ours.
@@ -25,7 +27,6 @@ METHODS: dict[tuple[str, str], tuple[str, ...]] = {
     ("corrected", "lr"): ("scfe", "roar", "cchvae", "rocerf", "retrained"),
     ("corrected", "nn"): ("scfe", "roar", "cchvae", "rocerf", "first_order", "simulated"),
 }
-ALL_METHODS = ("scfe", "roar", "cchvae", "rocerf", "first_order", "retrained", "simulated")
 
 #: The authors' choices for the setting as published, corrected defaults elsewhere.
 PRESET_OF = {"published": "authors", "corrected": "corrected"}
@@ -54,42 +55,78 @@ class MethodOptions:
     simulated_k: int | str | None = None
 
 
+Factory = Callable[[Refittable, MethodOptions], Explainer]
+
+
 def explainer_named(method: str, model: Refittable, options: MethodOptions) -> Explainer:
-    """The method called ``scfe``, ``roar``, ... about this model.
+    """The method called ``scfe``, ``roar``, ... about this model; ``plain`` is the nearest accepted point.
 
     >>> import rocerf
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1])
     >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.wording.name
     'first_order'
     """
-    linear = isinstance(model, LogisticModel)
-    promised: dict[str, Callable[[], Explainer]] = {
-        "rocerf": lambda: _promising(model, "first_order", options) if linear else _by_stand_in(model, options),
-        "first_order": lambda: _promising(model, "first_order", options),
-        "retrained": lambda: _promising(model, "retrained", options),
-        "simulated": lambda: Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed),
-    }
-    if method in promised:
-        return promised[method]()
     if method == "plain":
         return baselines.Scfe(model)
-    known: dict[str, str] = {"scfe": "Scfe", "roar": "Roar", "cchvae": "CChvae"}
-    if method not in known:
-        raise OptionError(f"Expected a method among {', '.join(ALL_METHODS)}, got {method!r}; choose one of these.")
-    made: Explainer = getattr(baselines, known[method])(model, preset=options.preset, seed=options.seed)
-    return made
+    if method not in _FACTORIES:
+        known = ", ".join(method_names())
+        raise OptionError(f"Expected a method among {known}, got {method!r}; choose one of these.")
+    return _FACTORIES[method](model, options)
 
 
-def _promising(model: Refittable, promise: str, options: MethodOptions) -> Rocerf:
-    return Rocerf(model, options.k, promise=promise, effort=options.effort, seed=options.seed)
+def method_names() -> tuple[str, ...]:
+    """All methods that can be asked for by name."""
+    return tuple(_FACTORIES)
 
 
-def _by_stand_in(model: Refittable, options: MethodOptions) -> Rocerf:
-    """The paper's method for networks; with the preset ``authors``, its stand-in is fitted to their points."""
+def register_method(name: str, factory: Factory) -> None:
+    """Make a method known by its name: ``factory(model, options)`` gives whatever explains people."""
+    _FACTORIES[name] = factory
+
+
+def retrains_exactly(model: Refittable) -> TypeGuard[LogisticModel]:
+    """Whether retraining ends at one optimum that an adversary can look for, as that of a logistic model does."""
+    return isinstance(model, LinearModel)
+
+
+def methods_for(model: Refittable) -> tuple[str, ...]:
+    """The paper's methods and ours that suit a model."""
+    return METHODS["corrected", "lr" if retrains_exactly(model) else "nn"]
+
+
+def _baseline(name: str) -> Factory:
+    # Looked up when it is asked for: one of them needs torch.
+    return lambda model, options: getattr(baselines, name)(model, preset=options.preset, seed=options.seed)
+
+
+def _promise(name: str) -> Factory:
+    return lambda model, options: Rocerf(model, options.k, promise=name, effort=options.effort, seed=options.seed)
+
+
+def _papers(model: Refittable, options: MethodOptions) -> Explainer:
+    """The paper's method; for networks, with the preset ``authors``, its stand-in is fitted to their points."""
+    if retrains_exactly(model):
+        return _promise("first_order")(model, options)
     sampling: Sampling = "authors" if options.preset == "authors" else "widened"
     k = number_of_deletions(options.k, len(model.train))
     promise = LocalLinear(model, k, sampling=sampling, seed=options.seed)
     return Rocerf(model, k, promise=promise, effort=options.effort, seed=options.seed)
+
+
+def _simulated(model: Refittable, options: MethodOptions) -> Explainer:
+    return Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed)
+
+
+#: One line a method, in the order in which they are named.
+_FACTORIES: dict[str, Factory] = {
+    "scfe": _baseline("Scfe"),
+    "roar": _baseline("Roar"),
+    "cchvae": _baseline("CChvae"),
+    "rocerf": _papers,
+    "first_order": _promise("first_order"),
+    "retrained": _promise("retrained"),
+    "simulated": _simulated,
+}
 
 
 def words_of(explainer: Explainer, recourses: Recourses) -> str:
