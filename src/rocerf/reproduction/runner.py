@@ -19,7 +19,7 @@ from rocerf.data.datasets import load_dataset
 from rocerf.errors import DatasetUnavailableError, FileFormatError, MissingExtraError, OptionError
 from rocerf.models.options import positive_whole
 from rocerf.reproduction.experiment import DATA, KINDS, Case, CasePlan, Experiment, plan_case, theorem_jobs
-from rocerf.reproduction.jobs import JobFolder, Outcome, Plan, Standing, run_jobs
+from rocerf.reproduction.jobs import JobFolder, Plan, PlanOutcome, Standing, run_jobs
 from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.reproduction.tidy import write_tables
 from rocerf.storage.whole_file import write_text
@@ -151,7 +151,7 @@ class _Record:
     ) -> None:
         self.path, self.settings, self.cases, self.jobs = path, settings, cases, jobs
         self.missing, self.start, self.earlier = missing, start, earlier
-        self.outcome = Outcome()
+        self.outcome = PlanOutcome()
         self._made = {"machine": _machine(), "device": _device(settings.device), "workers": workers}
         self._versions = _versions()
 
@@ -177,7 +177,7 @@ class _Record:
             "missing": self.missing,
             "failed": outcome.failed,
         }
-        self.jobs.replace_text(self.path, json.dumps(document, indent=1))
+        write_text(self.path, json.dumps(document, indent=1))
         return seconds
 
 
