@@ -168,7 +168,7 @@ def _read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def where(table: pd.DataFrame, **values: str) -> pd.DataFrame:
+def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
     """The rows with these values."""
     for name, value in values.items():
         table = table[table[name] == value]
