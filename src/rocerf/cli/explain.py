@@ -222,7 +222,7 @@ def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema
 
 def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
     from rocerf.cli.files import read_mapping
-    from rocerf.recourse.cost import CostTable
+    from rocerf.recourse.costs.prices import CostTable
 
     if prices is None:
         return str(cost or opt.CostName.L2)

@@ -31,7 +31,9 @@ from rocerf.promises.held_out import HeldOut
 from rocerf.promises.promise import Promise
 from rocerf.promises.registry import PromiseOptions, default_k, promise_about
 from rocerf.recourse.asked import Asked
-from rocerf.recourse.cost import Cost, CostTable, cost_named
+from rocerf.recourse.costs.cost import Cost
+from rocerf.recourse.costs.prices import CostTable
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
@@ -70,10 +72,10 @@ class Rocerf:
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
-    cost : "l2", "l1", "mad", "percentile" or CostTable
+    cost : "l2", "l1", "mad", "percentile", a registered name, CostTable or Cost
         What a change costs: a norm of the change, each column in units of its training standard deviation (times the
         schema's weight) or of its median absolute deviation, how far values move among the training rows, or a table
-        of prices (:mod:`rocerf.recourse.cost`).
+        of prices (:mod:`rocerf.recourse.costs`).
     schema : FeatureSchema, optional
         What may change; without it, everything (for a pipeline, what its training rows say).
     max_changes : int, optional
@@ -122,7 +124,7 @@ class Rocerf:
         self.cost_given = cost
         self.cost = cost_named(cost, model.train, self.schema)
         self.solver = solver_for(solver, self.promise)
-        refuse_rules_unknown_to(self.solver, self.schema, self.max_changes, self.cost)
+        refuse_rules_unknown_to(self.solver, self.schema, self.max_changes)
         self._solver = Solver(self.solver, model.train, self.seed)
         margin = checked_delta(delta)
         #: Whether the margin is chosen by retraining after random deletions.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.guess import guessed_again, leaving_out, named_categories
 from rocerf.models.forgetting import forgotten
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 
 if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema

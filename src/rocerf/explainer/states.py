@@ -12,7 +12,7 @@ from rocerf.models.identity import Identity
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import STATE_FORMAT
 from rocerf.promises.registry import PROMISES
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 from rocerf.storage.state import State
 from rocerf.version import __version__
 
