@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import in_words
 from rocerf.errors import SchemaError
 from rocerf.types import Array
 
@@ -62,7 +63,7 @@ class Condition:
         """Where it holds, for the feature's values (P,)."""
         given: Any = values
         if self.operator in ("==", "!=") and not isinstance(self.value, float):
-            given = np.array(["missing" if value is None else str(value) for value in values], dtype=object)
+            given = np.array([in_words(value) for value in values], dtype=object)
         elif values.dtype == object:
             given = np.array([_number(value) for value in values])
         return np.asarray(_OPERATORS[self.operator](given, self.value), dtype=bool)
@@ -81,7 +82,7 @@ class Condition:
             return
         same = Condition(self.column, "==", self.value).holds(np.array([*categories, None], dtype=object)[:-1])
         if not same.any():
-            known = ", ".join("missing" if value is None else str(value) for value in categories)
+            known = ", ".join(map(in_words, categories))
             raise SchemaError(
                 f"Expected a category of {self.column!r} ({known}) in the condition {words!r} of {name!r}, got "
                 f"{self.value!r}; correct the spelling."
