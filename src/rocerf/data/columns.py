@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,15 @@ def first_repeated(names: Iterable[Any]) -> Any | None:
     'a'
     """
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def some(values: Sequence[Any]) -> str:
+    """The first five of these, for a message.
+
+    >>> some(["a", "b"]), some(range(9))
+    ("'a', 'b'", '0, 1, 2, 3, 4, ...')
+    """
+    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
@@ -150,8 +159,8 @@ def people_matrix(
         absent = [name for name in columns if name not in set(map(str, frame.columns))]
         if absent:
             raise ColumnError(
-                f"Expected the people to have the model's {len(columns)} columns, got none named "
-                f"{', '.join(map(repr, absent[:5]))}{', ...' if len(absent) > 5 else ''}; add or rename the columns."
+                f"Expected the people to have the model's {len(columns)} columns, got none named {some(absent)}; add "
+                "or rename the columns."
             )
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         repeated = [name for name in columns if int((frame.columns == name).sum()) > 1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import in_words, is_frame, people_matrix, plain, refuse_no_numbers
+from rocerf.data.columns import in_words, is_frame, people_matrix, plain, refuse_no_numbers, some
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import ColumnError
@@ -293,8 +293,7 @@ def named(schema: FeatureSchema, frame: Any) -> Any:
     absent = [name for name in schema.names if name not in names]
     repeated = [name for name in schema.names if names.count(name) > 1]
     if absent or repeated:
-        lacking = f"{', '.join(map(repr, absent[:5]))}{', ...' if len(absent) > 5 else ''}"
-        got = f"none named {lacking}" if absent else f"{repeated[0]!r} several times"
+        got = f"none named {some(absent)}" if absent else f"{repeated[0]!r} several times"
         raise ColumnError(f"Expected each column of the schema once, got {got}; add, rename or drop columns.")
     return frame.set_axis(names, axis=1)
 

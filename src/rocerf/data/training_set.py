@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import default_columns, numeric_matrix, unmasked
+from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, some, unmasked
 from rocerf.errors import DataError, IdError, LabelError
 
 if TYPE_CHECKING:
@@ -152,10 +152,9 @@ class TrainingSet:
         wanted = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
         unknown = [row_id for row_id in wanted if not isinstance(row_id, Hashable) or row_id not in self._position]
         if unknown:
-            shown = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
             raise IdError(
-                f"Expected ids of rows in the training set, got {len(unknown)} unknown: {shown}; known ids look like "
-                f"{self.ids[:1].tolist()[0]!r}. Check that the ids come from this training set."
+                f"Expected ids of rows in the training set, got {len(unknown)} unknown: {some(unknown)}; known ids "
+                f"look like {self.ids[:1].tolist()[0]!r}. Check that the ids come from this training set."
             )
         return np.unique(np.asarray([self._position[row_id] for row_id in wanted], dtype=np.intp))
 
@@ -269,9 +268,8 @@ def _other_label(labels: NDArray[Any], favourable: Any) -> Any:
         )
     found = pd.unique(pd.Series(labels)).tolist()
     if len(found) != 2:
-        shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         raise LabelError(
-            f"Expected exactly two classes in the labels, got {len(found)}: {shown}; recourse is defined for "
+            f"Expected exactly two classes in the labels, got {len(found)}: {some(found)}; recourse is defined for "
             "accept/refuse decisions, so map the labels to two."
         )
     others = [label for label in found if label != favourable]
@@ -289,9 +287,7 @@ def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
     array = _one_dimensional(ids, n, "ids")
     if pd.isna(array).any() or not all(isinstance(row_id, Hashable) for row_id in array.tolist()):
         raise IdError("Expected a value that names the row for every id, got a missing or compound one; fill it in.")
-    if len(set(array.tolist())) != n:
-        seen: set[Any] = set()
-        repeated = next(i for i in array.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+    if (repeated := first_repeated(array.tolist())) is not None:
         raise IdError(
             f"Expected a unique id for each of {n} rows, got {n - len(set(array.tolist()))} repeated (for example "
             f"{repeated!r}); pass ids=... or reset the DataFrame's index."
