@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import plain
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DataError, FileFormatError
 from rocerf.storage.state import State
@@ -34,7 +35,7 @@ def state_of(train: TrainingSet) -> State:
 
 def plain_label(label: Any) -> Any:
     """A label as JSON can hold it."""
-    value = label.item() if isinstance(label, np.generic) else label
+    value = plain(label)
     if not isinstance(value, str | int | float | bool):
         raise DataError(f"Expected labels that are text or numbers to save a model, got {label!r}; map them first.")
     return value
