@@ -25,9 +25,9 @@ from benchmarks.record import seconds, write_record
 from rocerf.baselines import Scfe
 from rocerf.data.adult import raw_table
 from rocerf.deletion.adversary import Adversary
-from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import DatasetUnavailableError
 from rocerf.explainer.explainer import Rocerf
+from rocerf.passes import one_blas_thread
 from rocerf.promises import Retrained
 
 Array = NDArray[np.float64]
@@ -199,7 +199,7 @@ def measure_speed() -> dict[str, Any]:
 
 
 def _batched_seconds(models: Any, model: rocerf.LogisticModel, deleted: list[Any]) -> float:
-    from rocerf.deletion.many_models import Deletions
+    from rocerf.deletion.batched_newton import Deletions
 
     sets = [model.train.positions(ids) for ids in deleted]
     deletions = Deletions.of(sets, max(map(len, sets)))

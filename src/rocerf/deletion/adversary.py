@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.columns import complete, people_matrix
+from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.efforts import EFFORTS, Effort, checked_effort
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.k import number_of_deletions
-from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.refit_search import search_by_refits
 from rocerf.deletion.refitted import joined, truly_refitted
 from rocerf.deletion.searches import search
-from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.errors import DataError, OptionError
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Model
 from rocerf.models.options import checked_seed
+from rocerf.passes import one_blas_thread, workers
 from rocerf.types import Array, Progress
 
 #: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
@@ -129,10 +129,10 @@ class Adversary:
         self.effort = chosen.on(len(model.train))
 
     @cached_property
-    def models(self) -> ManyModels:
+    def models(self) -> BatchedNewton:
         """The batched objective of a logistic model, made at first use."""
         assert isinstance(self.model, LogisticModel)
-        return ManyModels.of(self.model.frozen)
+        return BatchedNewton.of(self.model.frozen)
 
     @cached_property
     def groups(self) -> RareGroups | None:

@@ -9,23 +9,19 @@ that helps is never worst. Exact, by a threshold:
 3. only the survivors are partitioned. If fewer than k survived, the threshold was too low for
    that person, who is done again with threshold 0, which cannot miss.
 
-Chunks merge exactly (:func:`merge`), so they may also live on different machines. Working memory
-is bounded by the block sizes, k and p, whatever n is.
+Chunks of rows merge exactly (:func:`merge`): where the effects do not fit in memory this is what each chunk gives in a
+pass over the rows. Working memory is bounded by the block sizes, k and p, whatever n is.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rocerf.deletion.threads import one_blas_thread, workers
-from rocerf.types import Array
-
-Rows = NDArray[np.intp]
+from rocerf.passes import Threads, chunks, each
+from rocerf.types import Array, Places
 
 #: People and rows in one block of products: 64 x 2048 float64 is 1 MiB, which stays in cache.
 PEOPLE_BLOCK = 64
@@ -45,20 +41,20 @@ class WorstRows:
     particular order.
     """
 
-    positions: Rows
+    positions: Places
     values: Array
-    starts: Rows
+    starts: Places
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     @property
-    def counts(self) -> Rows:
+    def counts(self) -> Places:
         """Number of rows for each person, shape (P,)."""
         return np.diff(self.starts)
 
     @property
-    def owners(self) -> Rows:
+    def owners(self) -> Places:
         """The person of each position, flat."""
         return np.repeat(np.arange(len(self)), self.counts)
 
@@ -79,7 +75,11 @@ class WorstRows:
         indicator = csr_array((ones, self.positions, self.starts), shape=(len(self), len(effects)))
         return np.asarray(indicator @ effects)
 
-    def of(self, person: int) -> Rows:
+    def moved(self, by: int) -> WorstRows:
+        """The same with positions counted from so many rows before."""
+        return WorstRows(self.positions + by, self.values, self.starts)
+
+    def of(self, person: int) -> Places:
         """Positions for one person, most harmful first."""
         own = slice(self.starts[person], self.starts[person + 1])
         return self.positions[own][np.argsort(self.values[own], kind="stable")]
@@ -103,14 +103,8 @@ def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
     people = len(directions)
     if people == 0 or k == 0 or len(effects) == 0:
         return WorstRows(np.empty(0, np.intp), np.empty(0), np.zeros(people + 1, np.intp))
-    blocks = [directions[start : start + PEOPLE_BLOCK] for start in range(0, people, PEOPLE_BLOCK)]
-    # One BLAS thread in each of several workers beats several BLAS threads in one: selecting, not
-    # multiplying, takes most of the time.
-    with one_blas_thread():
-        if len(blocks) == 1:
-            return _worst_of_block(blocks[0], effects, k)
-        with ThreadPoolExecutor(workers()) as pool:
-            return _stack(list(pool.map(lambda block: _worst_of_block(block, effects, k), blocks)))
+    blocks = chunks(people, PEOPLE_BLOCK)
+    return _stack(each(lambda block: _worst_of_block(directions[block], effects, k), blocks, Threads()))
 
 
 def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: int) -> Array:
@@ -124,23 +118,19 @@ def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: in
     >>> drops_by_duality(np.array([[1.0]] * 3), effects, np.array([-2.0, -1.5, 0.0]), k=2).tolist()
     [-5.0, -5.0, -6.0]
     """
-
     if k == 0:
         return np.zeros(len(directions))
 
-    def of_block(start: int) -> Array:
-        people = slice(start, start + PEOPLE_BLOCK)
+    def of_block(people: slice) -> Array:
         block, t = directions[people], np.minimum(thresholds[people], 0.0)
         total = k * t
-        for first in range(0, len(effects), ROW_BLOCK):
-            scores = block @ effects[first : first + ROW_BLOCK].T
+        for rows in chunks(len(effects), ROW_BLOCK):
+            scores = block @ effects[rows].T
             scores -= t[:, None]
             total += np.minimum(scores, 0.0, out=scores).sum(axis=1)
         return np.asarray(total)
 
-    starts = range(0, len(directions), PEOPLE_BLOCK)
-    with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
-        return np.concatenate([np.empty(0), *pool.map(of_block, starts)])
+    return np.concatenate(each(of_block, chunks(len(directions), PEOPLE_BLOCK), Threads()))
 
 
 def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
@@ -211,13 +201,13 @@ def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
     """The k smallest values strictly below each person's threshold."""
     threshold = threshold.copy()
     room = len(block) * 4 * (k + ROW_BLOCK)
-    kept: list[tuple[Rows, Array, Rows]] = []
+    kept: list[tuple[Places, Array, Places]] = []
     held = 0
-    for start in range(0, len(effects), ROW_BLOCK):
-        scores = block @ effects[start : start + ROW_BLOCK].T
+    for rows in chunks(len(effects), ROW_BLOCK):
+        scores = block @ effects[rows].T
         flat = np.flatnonzero(scores < threshold[:, None])
         owners, columns = np.divmod(flat, scores.shape[1])
-        kept.append((owners, scores.ravel()[flat], columns + start))
+        kept.append((owners, scores.ravel()[flat], columns + rows.start))
         held += len(flat)
         if held > room:  # only when the threshold is loose: squeeze, and tighten it
             squeezed = _k_smallest(*_joined(kept), len(block), k)
@@ -229,12 +219,12 @@ def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
     return _k_smallest(*_joined(kept), len(block), k)
 
 
-def _joined(parts: list[tuple[Rows, Array, Rows]]) -> tuple[Rows, Array, Rows]:
+def _joined(parts: list[tuple[Places, Array, Places]]) -> tuple[Places, Array, Places]:
     owners, values, positions = zip(*parts, strict=True)
     return np.concatenate(owners), np.concatenate(values), np.concatenate(positions)
 
 
-def _k_smallest(owners: Rows, values: Array, positions: Rows, people: int, k: int) -> WorstRows:
+def _k_smallest(owners: Places, values: Array, positions: Places, people: int, k: int) -> WorstRows:
     """Keep each owner's k smallest values of a flat list in any order."""
     order = np.argsort(owners, kind="stable")
     owners, values, positions = owners[order], values[order], positions[order]

@@ -18,7 +18,7 @@ from rocerf.deletion.certificate.exact_deletions import delete_row, rows_to_dele
 from rocerf.deletion.certificate.options import Effort, Options
 from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.deletion.certificate.sharp_bound import Sample, close_box, interval_on_box, sharp_piece
-from rocerf.deletion.threads import workers
+from rocerf.passes import workers
 from rocerf.types import Array
 
 #: Numbers of undeletable rows that are tried, one after another.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.threads import workers
+from rocerf.passes import workers
 from rocerf.types import Array
 
 #: Relative widening of every float64 sum.

@@ -26,9 +26,9 @@ from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
 from rocerf.deletion.certificate.stacked_pieces import Fears
-from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import ModelError, OptionError
 from rocerf.models.logistic.model import LogisticModel
+from rocerf.passes import one_blas_thread
 
 _REFERENCE_POINTS = 32
 _SIMPLE_WORK = 5e9  # rows^2 times columns above which the simple version is not tried

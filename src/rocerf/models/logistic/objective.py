@@ -22,18 +22,18 @@ Two conventions for what happens to ``lam`` when rows go:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 
 from rocerf.data.columns import is_number
 from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
 from rocerf.models.design import AnyDesign
 from rocerf.models.logistic.curvature import Curvature
-from rocerf.types import Array
+from rocerf.models.loss import LOGISTIC, Loss
+from rocerf.passes import added, chunks, over_rows
+from rocerf.types import Array, Places
 
 #: Rows handled at a time: bounds working memory whatever n is, and stays in cache.
 CHUNK = 8192
@@ -90,6 +90,7 @@ class LogisticObjective:
     design: AnyDesign
     penalty: Penalty
     intercept_penalty: float  # the last entry of P; unused without an intercept
+    loss: Loss = LOGISTIC
 
     @property
     def penalty_diagonal(self) -> Array:
@@ -104,37 +105,46 @@ class LogisticObjective:
             diagonal[-1] = self.intercept_penalty
         return diagonal
 
-    def chunks(self) -> Iterator[slice]:
+    def chunks(self) -> list[slice]:
         """Slices of at most :data:`CHUNK` rows."""
-        return (slice(i, min(i + CHUNK, len(self.y))) for i in range(0, len(self.y), CHUNK))
+        return chunks(len(self.y), CHUNK)
 
-    def _rows(self, rows: slice | NDArray[np.intp]) -> tuple[Array, Array, Array | float]:
+    def without(self, rows: Places) -> LogisticObjective:
+        """The objective of the other rows."""
+        weights = None if self.weights is None else np.delete(self.weights, rows)
+        return replace(self, X=np.delete(self.X, rows, axis=0), y=np.delete(self.y, rows), weights=weights)
+
+    def _rows(self, rows: slice | Places) -> tuple[Array, Array, Array | float]:
         sign = 1.0 - 2.0 * self.y[rows]
         return self.design(self.X[rows]), sign, 1.0 if self.weights is None else self.weights[rows]
 
     def value(self, theta: Array) -> float:
         """``F(theta)``."""
-        total = 0.5 * float(self.penalty_diagonal @ theta**2)
-        for rows in self.chunks():
+
+        def partial(rows: slice) -> float:
             x, sign, weight = self._rows(rows)
-            total += float(np.sum(weight * np.logaddexp(0.0, sign * (x @ theta))))
-        return total
+            return float(np.sum(weight * self.loss.value(sign * (x @ theta))))
+
+        loss: float = over_rows(partial, operator.add, len(self.y), CHUNK)
+        return 0.5 * float(self.penalty_diagonal @ theta**2) + loss
 
     def gradient_and_hessian(self, theta: Array) -> tuple[Array, Array]:
         """``grad F`` of shape (p,) and ``H`` of shape (p, p) from one pass over the rows."""
-        lam = self.penalty_diagonal
-        gradient, hessian = lam * theta, np.diag(lam)
-        for rows in self.chunks():
+
+        def partial(rows: slice) -> tuple[Array, Array]:
             x, sign, weight = self._rows(rows)
             z = x @ theta
-            gradient += (weight * sign * expit(sign * z)) @ x
-            hessian += (x * (weight * expit(z) * expit(-z))[:, None]).T @ x
-        return gradient, (hessian + hessian.T) / 2
+            return (weight * self.loss.residual(z, sign)) @ x, (x * (weight * self.loss.curvature(z))[:, None]).T @ x
 
-    def row_gradients(self, theta: Array, rows: slice | NDArray[np.intp]) -> Array:
+        gradient, hessian = over_rows(partial, added, len(self.y), CHUNK)
+        lam = self.penalty_diagonal
+        hessian += np.diag(lam)
+        return gradient + lam * theta, (hessian + hessian.T) / 2
+
+    def row_gradients(self, theta: Array, rows: slice | Places) -> Array:
         """``g_i`` for these rows, shape (m, p)."""
         x, sign, weight = self._rows(rows)
-        residual = weight * sign * expit(sign * (x @ theta))
+        residual = weight * self.loss.residual(x @ theta, sign)
         return np.asarray(x * residual[:, None] + self.penalty.per_row * self.penalised * theta)
 
     def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
