@@ -9,14 +9,13 @@ Soundness: docs/certificate.md, section 10.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from rocerf.deletion.certificate.curvature_bounds import LARGEST_BOX, Indices
-from rocerf.deletion.certificate.options import Effort
+from rocerf.deletion.certificate.options import BoxEffort
 from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import (
     ABSOLUTE_TOLERANCE,
@@ -28,7 +27,8 @@ from rocerf.deletion.certificate.sharp_bound import (
     interval_on_box,
     search_sample,
 )
-from rocerf.types import Array
+from rocerf.models.loss import LARGEST_MOVE
+from rocerf.types import Array, Places, Progress
 
 _SEARCH_PASSES = 8
 _STANDSTILL = 1.01  # the search ends when the sum of all bounds grows by less
@@ -39,6 +39,9 @@ _ROOM = 1.06  # the first bounds of the proof, times what the search found: it s
 _FIRST_BOX = 1.3  # times the image of the empty box
 
 
+Bounds = tuple[Array, Array]
+
+
 @dataclass(frozen=True)
 class Slicing:
     """The direction p (white) and every row's share ``alpha_i`` of it."""
@@ -46,10 +49,27 @@ class Slicing:
     direction: Array  # (p,)
     share: Array  # (n,)
 
-    def functionals(self, white: White, pick: Indices) -> Array:
+    def functionals(self, white: White, pick: Places) -> Array:
         """The rests of the picked rows, then the direction; (m + 1, p)."""
         rests = white.rows[pick] - self.share[pick, None] * self.direction
         return np.concatenate([rests, self.direction[None]])
+
+    def box(self, bounds: Bounds, cell: tuple[float, float]) -> Bounds:
+        """Bounds of ``u_i`` (from, to) for the moves within bounds of all functionals, s in the cell; may lack 0."""
+        count, (down, up) = len(self.share), bounds
+        at_low, at_high = self.share * cell[0], self.share * cell[1]
+        # The sum share * s + rest is rounded, so it is widened like every image.
+        slack = ABSOLUTE_TOLERANCE + CLOSING_TOLERANCE * np.maximum(np.abs(at_low), np.abs(at_high))
+        below = np.minimum(at_low, at_high) - down[count : 2 * count] - slack
+        above = np.maximum(at_low, at_high) + up[count : 2 * count] + slack
+        return np.maximum(-down[:count], below), np.minimum(up[:count], above)
+
+    def tightened(self, box: Bounds, image: Bounds, pick: Places, cell: tuple[float, float]) -> Bounds:
+        """The part of a cell's box that its own image allows, for the picked rows."""
+        below, above = Slicing(self.direction, self.share[pick]).box(image, cell)
+        low, high = box[0].copy(), box[1].copy()
+        low[pick], high[pick] = np.maximum(low[pick], below), np.minimum(high[pick], above)
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -73,20 +93,15 @@ class _Sweep:
 
 
 def close_cells(
-    white: White,
-    effort: Effort,
-    cells: int,
-    seconds: float = np.inf,
-    progress: Callable[[int, int], None] | None = None,
+    white: White, effort: BoxEffort, cells: int, seconds: float = np.inf, progress: Progress | None = None
 ) -> ClosedCells | None:
     """Find bounds of all functionals that the bounds of the cells map strictly inside; None if none are found.
 
     As for a single box, only the last strict self-map over all live rows is the proof. Gives up after ``seconds``.
-    ``progress`` is told how many passes over all rows were made, of how many at most.
+    ``progress`` is called with how many passes over all rows were made, of how many at most.
     """
     until = time.perf_counter() + seconds
-    count = len(white.z)
-    everything = Sample(np.arange(count), None)
+    everything = Sample.everything(white)
     # Every pass is made for each cell, and for two functionals a row: a smaller sample than that of one box does.
     sample = everything if effort.sample is None else search_sample(white, effort.sample // 2, 0.05)
     start = _start(white, sample, effort.keep)
@@ -106,15 +121,14 @@ def close_cells(
             progress(done, passes)
         if time.perf_counter() > until:
             return None
-        sweep = _sweep(white, slicing, (down, up), everything, everything.rows, effort.keep, cells)
+        sweep = _sweep(white, slicing, (down, up), everything, effort.keep, cells)
         if sweep is None:
             return None
         if ((sweep.down < down) & (sweep.up < up))[moving].all():
             if progress is not None:
                 progress(passes, passes)
             return ClosedCells(slicing, sweep.down, sweep.up, sweep.intervals)
-        down = _beyond(down, sweep.down, effort.growth)
-        up = _beyond(up, sweep.up, effort.growth)
+        down, up = _beyond(down, sweep.down, effort.growth), _beyond(up, sweep.up, effort.growth)
     return None
 
 
@@ -126,8 +140,7 @@ def _beyond(old: Array, new: Array, growth: float) -> Array:
 
 def _start(white: White, sample: Sample, keep: float) -> tuple[Slicing, Array, Array] | None:
     """Choose the direction in which the mean Hessian is least known, and a first set of bounds."""
-    zero = np.zeros(len(white.z))
-    everything = np.arange(len(white.z))
+    zero, everything = np.zeros(len(white.z)), np.arange(len(white.z))
     point = interval_on_box(white, zero, zero, sample, keep)
     if point is None:
         return None
@@ -146,15 +159,15 @@ def _start(white: White, sample: Sample, keep: float) -> tuple[Slicing, Array, A
 
 
 def _search(
-    white: White, slicing: Slicing, bounds: tuple[Array, Array], sample: Sample, effort: Effort, cells: int
-) -> tuple[Array, Array] | None:
+    white: White, slicing: Slicing, bounds: Bounds, sample: Sample, effort: BoxEffort, cells: int
+) -> Bounds | None:
     """Grow the bounds on the sample's rows, then evaluate them for all rows once; no proof."""
     count, pick = len(white.z), sample.rows
     picked = np.concatenate([pick, count + pick, [2 * count]])
     down, up = bounds
     pace, size, left = Pace(np.ones(len(picked)), effort.patience), 0.0, _SEARCH_PASSES
     while True:
-        sweep = _sweep(white, slicing, (down, up), sample, pick, effort.keep, cells)
+        sweep = _sweep(white, slicing, (down, up), sample, effort.keep, cells)
         ahead = None if sweep is None else pace.factor(sweep.down, sweep.up)
         if sweep is None or ahead is None:
             return None
@@ -165,14 +178,13 @@ def _search(
         down = _grown(down, sweep.down, picked, sweep.schwarz, pick, effort.growth * ahead)
         up = _grown(up, sweep.up, picked, sweep.schwarz, pick, effort.growth * ahead)
     everything = np.arange(count)
-    images = [
-        image_of_box(white, interval, everything, slicing.functionals(white, everything))
-        for interval in sweep.intervals
-    ]
-    return np.max([image[0] for image in images], axis=0), np.max([image[1] for image in images], axis=0)
+    others = slicing.functionals(white, everything)
+    images = [image_of_box(white, interval, everything, others)[:2] for interval in sweep.intervals]
+    downs, ups = zip(*images, strict=True)
+    return np.max(downs, axis=0), np.max(ups, axis=0)
 
 
-def _grown(old: Array, new: Array, picked: Indices, schwarz: Array, pick: Indices, growth: float) -> Array:
+def _grown(old: Array, new: Array, picked: Places, schwarz: Array, pick: Places, growth: float) -> Array:
     """Grow what was exceeded; rows outside the sample follow the median ratio to Cauchy-Schwarz."""
     count, size = len(schwarz), len(pick)
     out = old.copy()
@@ -183,52 +195,39 @@ def _grown(old: Array, new: Array, picked: Indices, schwarz: Array, pick: Indice
     return out
 
 
-def _sweep(
-    white: White,
-    slicing: Slicing,
-    bounds: tuple[Array, Array],
-    sample: Sample,
-    pick: Indices,
-    keep: float,
-    cells: int,
-) -> _Sweep | None:
-    """Bound all functionals in every cell and take the largest; None if a cell cannot be bounded."""
-    count = len(white.z)
-    down, up = np.zeros(2 * len(pick) + 1), np.zeros(2 * len(pick) + 1)
-    schwarz = np.zeros(count)
-    intervals: list[Interval] = []
-    edges = np.linspace(-bounds[0][-1], bounds[1][-1], cells + 1)
-    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        image = _image_of_cell(white, slicing, bounds, (low, high), sample, pick, keep)
+def _sweep(white: White, slicing: Slicing, bounds: Bounds, sample: Sample, keep: float, cells: int) -> _Sweep | None:
+    """Bound all functionals of the sample in every cell and take the largest; None if a cell cannot be bounded."""
+    edges = np.linspace(-bounds[0][-1], bounds[1][-1], cells + 1).tolist()
+    images: list[_Sweep] = []
+    for cell in pairwise(edges):
+        image = _image_of_cell(white, slicing, bounds, cell, sample, keep)
         if image == "unbounded":
             return None
-        if image == "no move":
-            continue
-        intervals.append(image.intervals[0])
-        down, up = np.maximum(down, image.down), np.maximum(up, image.up)
-        schwarz = np.maximum(schwarz, image.schwarz)
-    if not intervals or not max(down.max(), up.max()) <= LARGEST_BOX:
+        if image != "no move":
+            images.append(image)
+    if not images:
         return None
-    return _Sweep(down, up, schwarz, intervals)
+    down, up, schwarz = (
+        np.maximum(np.max([getattr(image, name) for image in images], axis=0), 0.0)
+        for name in ("down", "up", "schwarz")
+    )
+    if not max(down.max(), up.max()) <= LARGEST_MOVE:
+        return None
+    return _Sweep(down, up, schwarz, [image.intervals[0] for image in images])
 
 
 def _image_of_cell(
-    white: White,
-    slicing: Slicing,
-    bounds: tuple[Array, Array],
-    cell: tuple[float, float],
-    sample: Sample,
-    pick: Indices,
-    keep: float,
+    white: White, slicing: Slicing, bounds: Bounds, cell: tuple[float, float], sample: Sample, keep: float
 ) -> _Sweep | Literal["no move", "unbounded"]:
     """Bound all functionals for the moves of one cell, twice: the image of a cell holds its moves as well."""
+    pick = sample.rows
     others = slicing.functionals(white, pick)
-    box = _box_of_cell(slicing, bounds, cell)
+    box = slicing.box(bounds, cell)
     infinite = np.full(2 * len(pick) + 1, np.inf)
     found = _Sweep(infinite, infinite, np.full(len(white.z), np.inf), [])
     for _ in range(_PASSES_IN_A_CELL):
         if found.intervals:
-            box = _tightened(slicing, box, (found.down, found.up), pick, cell)
+            box = slicing.tightened(box, (found.down, found.up), pick, cell)
         if (box[0] > box[1])[pick][white.live[pick]].any():
             return "no move"
         # Rows that do not count (or are not in the sample) may have crossed bounds: any box does for them.
@@ -242,36 +241,9 @@ def _image_of_cell(
         if cell[0] > cell[1]:
             return "no move"
     if sample.factor is None:  # the constants of a proof are those of what the last image left of the cell
-        box = _tightened(slicing, box, (found.down, found.up), pick, cell)
+        box = slicing.tightened(box, (found.down, found.up), pick, cell)
         if (box[0] > box[1])[white.live].any():
             return "no move"
         last = interval_on_box(white, -np.minimum(*box), box[1], sample, keep)
         found = found if last is None else replace(found, intervals=[last])
     return found
-
-
-def _box_of_cell(slicing: Slicing, bounds: tuple[Array, Array], cell: tuple[float, float]) -> tuple[Array, Array]:
-    """Bounds of ``u_i`` (from, to) for the moves of K with s in the cell; need not contain 0."""
-    count = len(slicing.share)
-    down, up = bounds
-    at_low, at_high = slicing.share * cell[0], slicing.share * cell[1]
-    # The sum share * s + rest is rounded, so it is widened like every image.
-    slack = ABSOLUTE_TOLERANCE + CLOSING_TOLERANCE * np.maximum(np.abs(at_low), np.abs(at_high))
-    below = np.minimum(at_low, at_high) - down[count : 2 * count] - slack
-    above = np.maximum(at_low, at_high) + up[count : 2 * count] + slack
-    return np.maximum(-down[:count], below), np.minimum(up[:count], above)
-
-
-def _tightened(
-    slicing: Slicing,
-    box: tuple[Array, Array],
-    image: tuple[Array, Array],
-    pick: Indices,
-    cell: tuple[float, float],
-) -> tuple[Array, Array]:
-    """The part of a cell's box that its own image allows, for the picked rows."""
-    part = Slicing(slicing.direction, slicing.share[pick])
-    below, above = _box_of_cell(part, image, cell)
-    low, high = box[0].copy(), box[1].copy()
-    low[pick], high[pick] = np.maximum(low[pick], below), np.minimum(high[pick], above)
-    return low, high

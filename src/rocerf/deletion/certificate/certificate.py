@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.certificate.about import CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
-from rocerf.deletion.certificate.curvature_bounds import Indices
 from rocerf.deletion.certificate.stacked_pieces import Fears
 from rocerf.errors import ModelError
-from rocerf.types import Array
+from rocerf.types import Array, Places
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Certificate:
         """Cheap bounds of all pieces, to skip those that cannot be the smallest."""
         return Fears(self.pieces, self.rows)
 
-    def _worst(self, points: Array) -> tuple[Array, Indices]:
+    def _worst(self, points: Array) -> tuple[Array, Places]:
         """Minimise over the pieces, skipping those that cannot be the smallest."""
         best = np.full(len(points), np.inf)
         worst = np.zeros(len(points), dtype=np.intp)

@@ -9,14 +9,13 @@ The workhorse is linear-programming duality: for every ``t >= 0``
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.passes import workers
+from rocerf.passes import SERIAL, Threads, chunks, each
 from rocerf.types import Array
 
 #: Relative widening of every float64 sum.
@@ -148,9 +147,8 @@ def signed_top_k(
     Worked in blocks of rows, never with the whole table in memory.
     """
     count = len(points)
-    plus, minus = np.zeros(count), np.zeros(count)
     if k <= 0:
-        return plus, minus
+        return np.zeros(count), np.zeros(count)
     norms = np.linalg.norm(points, axis=1)
     floor = norms * columns.floor
     if addend_scale is not None:
@@ -167,29 +165,20 @@ def signed_top_k(
     signs = np.ones(points.shape[1])
     signs[columns.vectors.shape[1] :] = -1.0
     table: NDArray[Any] = np.ascontiguousarray(vectors.T.astype(dtype))
-    block = max(1, _BLOCK_BYTES // (table.shape[1] * table.itemsize))
 
-    def work(start: int) -> None:
-        part = slice(start, start + block)
-        for sign, out in ((1.0, plus), (-1.0, minus))[: 2 if minus_too else 1]:
+    def of_block(part: slice) -> list[Array]:
+        both_signs = []
+        for sign in (1.0, -1.0)[: 2 if minus_too else 1]:
             signed = points[part] if sign > 0 else points[part] * -signs
             products: NDArray[Any] = signed.astype(dtype) @ table
-            out[part] = _block_top_k(products, floor[part], k, sign * shift[part] + both[part], single)
+            both_signs.append(_block_top_k(products, floor[part], k, sign * shift[part] + both[part], single))
+        return both_signs
 
-    _each_block(work, range(0, count, block), count * table.shape[1])
+    parts = chunks(count, max(1, _BLOCK_BYTES // (table.shape[1] * table.itemsize)))
+    found = each(of_block, parts, Threads() if count * table.shape[1] > _SHARED_ENTRIES else SERIAL)
     rounding = _rounding(columns, norms, addend_scale, k, single)
-    return plus + rounding, minus + rounding
-
-
-def _each_block(work: Callable[[int], None], starts: range, entries: int) -> None:
-    """Do all blocks, in as many threads as there are cores where that pays."""
-    count = workers() if entries > _SHARED_ENTRIES else 1
-    if count == 1:
-        for start in starts:
-            work(start)
-        return
-    with ThreadPoolExecutor(count) as pool:
-        list(pool.map(work, starts))
+    plus, *minus = (np.concatenate(blocks) + rounding for blocks in zip(*found, strict=True))
+    return plus, minus[0] if minus else rounding
 
 
 def _block_top_k(values: NDArray[Any], floor: Array, k: int, shift: Array, fast: bool) -> Array:

@@ -15,14 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import SharpPiece
-from rocerf.deletion.certificate.curvature_bounds import Indices, curvature_interval, residual_bound, within_limits
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
-from rocerf.deletion.certificate.options import Effort
-from rocerf.deletion.certificate.problem import White
-from rocerf.types import Array
+from rocerf.deletion.certificate.options import BoxEffort
+from rocerf.deletion.certificate.problem import White, gram
+from rocerf.types import Array, Places
 
 #: A box counts as closed only when its image, widened by this much, is inside.
 CLOSING_TOLERANCE = 1e-9
@@ -47,8 +45,8 @@ class Interval:
     g0_c: float
     pull_c: float
     gamma_c: float
-    kept: Indices  # columns kept in tables of products
-    dropped: Indices
+    kept: Places  # columns kept in tables of products
+    dropped: Places
     spread: float  # lmax(A^{-1/2} D A^{-1/2}), for the record
 
 
@@ -56,24 +54,24 @@ class Interval:
 class Sample:
     """Rows of a search pass and their inverse sampling probabilities; all rows in a proof pass."""
 
-    rows: Indices
+    rows: Places
     factor: Array | None
+
+    @classmethod
+    def everything(cls, white: White) -> Sample:
+        """All rows."""
+        return cls(np.arange(len(white.z)), None)
 
 
 def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: float) -> Interval | None:
     """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe or the box too large."""
-    if not within_limits(down, up, white.live):
+    if not white.allows(down, up):
         return None
     matrices = _matrix_interval(white, down, up, sample)
     if matrices is None:
         return None
     half_a, half_d, half_c, spread = matrices
-    problem, k = white.problem, white.problem.k
-    residual = np.where(
-        problem.deletable,
-        problem.weight * residual_bound(white.z, problem.sign, down, up),
-        0.0,
-    )
+    k, residual = white.problem.k, white.residual_bound(down, up)
     kept, dropped = _kept_columns(residual * np.linalg.norm(white.rows @ half_a, axis=1), k, keep)
     gamma_a, _, _ = _group_norm(white, half_a, residual, kept, dropped, np.inf)
     cap = np.sqrt(spread) * gamma_a
@@ -106,21 +104,18 @@ def _matrix_interval(white: White, down: Array, up: Array, sample: Sample) -> tu
     problem = white.problem
     pick = sample.rows
     rows, weight = white.rows[pick], problem.weight[pick]
-    low, high = curvature_interval(white.z[pick], down[pick], up[pick])
+    low, high = (weight * end for end in problem.loss.curvature_interval(white.z[pick], down[pick], up[pick]))
     lost = problem.k * white.row_penalty
     if sample.factor is None:
-        matrix_low = (rows * (weight * low)[:, None]).T @ rows + white.penalty - lost
-        matrix_high = (rows * (weight * high)[:, None]).T @ rows + white.penalty
+        matrix_low = gram(rows, low) + white.penalty - lost
+        matrix_high = gram(rows, high) + white.penalty
     else:
-        here, factor = white.slope[pick], sample.factor
-        one = np.eye(rows.shape[1])
-        matrix_low = one - lost - (rows * (factor * (here - weight * low))[:, None]).T @ rows
-        matrix_high = one + (rows * (factor * (weight * high - here))[:, None]).T @ rows
+        here, one = white.slope[pick], np.eye(rows.shape[1])
+        matrix_low = one - lost - gram(rows, sample.factor * (here - low))
+        matrix_high = one + gram(rows, sample.factor * (high - here))
     if not (np.isfinite(matrix_low).all() and np.isfinite(matrix_high).all()):
         return None
-    size, off = (float((weight * high) @ part[pick] ** 2) for part in (white.norms, white.rounding))
-    margin = _MATRIX_TOLERANCE * float(np.trace(matrix_high)) + 3 * np.sqrt(size * off)
-    slack = margin * np.eye(len(matrix_low))
+    slack = (_MATRIX_TOLERANCE * float(np.trace(matrix_high)) + white.margin(high, pick)) * np.eye(len(matrix_low))
     low_values, low_vectors = np.linalg.eigh(matrix_low - slack)
     if low_values[0] <= 1e-6:
         return None
@@ -136,7 +131,7 @@ def _matrix_interval(white: White, down: Array, up: Array, sample: Sample) -> tu
     return half_a, half_d, low_vectors / np.sqrt(low_values), float(ratio) * (1 + 1e-9)
 
 
-def _kept_columns(size: Array, k: int, keep: float) -> tuple[Indices, Indices]:
+def _kept_columns(size: Array, k: int, keep: float) -> tuple[Places, Places]:
     """Split the deletable rows into those kept as columns, the largest, and the rest."""
     candidates = np.flatnonzero(size > 0)
     count = max(int(np.ceil(keep * len(candidates))), 4 * k, 1)
@@ -149,7 +144,7 @@ def _kept_columns(size: Array, k: int, keep: float) -> tuple[Indices, Indices]:
 
 
 def _group_norm(
-    white: White, half: Array, residual: Array, kept: Indices, dropped: Indices, cap: float
+    white: White, half: Array, residual: Array, kept: Places, dropped: Places, cap: float
 ) -> tuple[float, Array, float]:
     """Bound ``|v_S|_G`` (g0 apart), every ``e_i x_i'G v_S`` and ``(Q theta)'G v_S``.
 
@@ -181,7 +176,7 @@ def _group_norm(
 
 
 def image_of_box(
-    white: White, interval: Interval, pick: Indices, others: Array | None = None, kappa: float = 0.8
+    white: White, interval: Interval, pick: Places, others: Array | None = None, kappa: float = 0.8
 ) -> tuple[Array, Array, Array]:
     """Bound ``-u_i`` and ``u_i`` for the picked rows by (3), Cauchy-Schwarz and the energy.
 
@@ -236,17 +231,15 @@ def _columns_with_coupling(white: White, interval: Interval, rows_a: Array, fact
 
 
 def close_box(
-    white: White, effort: Effort, guess: tuple[Array, Array] | None = None
+    white: White, effort: BoxEffort, guess: tuple[Array, Array] | None = None
 ) -> tuple[Array, Array, Interval] | None:
     """Find a box that the bounds map strictly into itself, then shrink it; None if none is found.
 
     Only the last strict self-map over *all* live rows is the proof; how the box was grown is
     irrelevant to it, and so is a ``guess`` to start from.
     """
-    everything = Sample(np.arange(len(white.z)), None)
-    found = None
-    if guess is not None:
-        found = _grow(white, replace(effort, passes=12), everything, guess)
+    everything = Sample.everything(white)
+    found = None if guess is None else _grow(white, replace(effort, passes=12), everything, guess)
     if found is None:
         zero = np.zeros(len(white.z))
         sample = everything if effort.sample is None else search_sample(white, effort.sample)
@@ -264,9 +257,9 @@ def close_box(
     return _shrink(white, effort, found[0], found[1])
 
 
-def _shrink(white: White, effort: Effort, down: Array, up: Array) -> tuple[Array, Array, Interval] | None:
+def _shrink(white: White, effort: BoxEffort, down: Array, up: Array) -> tuple[Array, Array, Interval] | None:
     """Reapply the bounds to a proven box: its image contains all moves as well."""
-    everything = Sample(np.arange(len(white.z)), None)
+    everything = Sample.everything(white)
     for _ in range(effort.shrink_passes):
         interval = interval_on_box(white, down, up, everything, effort.keep)
         if interval is None:  # cannot happen on a smaller box, up to rounding
@@ -281,7 +274,7 @@ def _shrink(white: White, effort: Effort, down: Array, up: Array) -> tuple[Array
 
 
 def _grow(
-    white: White, effort: Effort, sample: Sample, start: tuple[Array, Array], leaps: bool = True
+    white: White, effort: BoxEffort, sample: Sample, start: tuple[Array, Array], leaps: bool = True
 ) -> tuple[Array, Array, Interval] | None:
     """Grow a box until it maps into itself on the sample's rows (all rows: a proof)."""
     pick, live = sample.rows, white.live
@@ -295,9 +288,7 @@ def _grow(
         new_down, new_up, schwarz = image_of_box(white, interval, pick)
         inside = (new_down < down[pick]) & (new_up < up[pick])
         if inside[live[pick]].all():
-            if proof:
-                return new_down, new_up, interval
-            return down, up, interval
+            return (new_down, new_up, interval) if proof else (down, up, interval)
         ahead = pace.factor(new_down, new_up)
         if ahead is None:
             return None
@@ -343,10 +334,10 @@ def search_sample(white: White, size: int, harmful: float = 0.1, seed: int = 0) 
     """Draw rows for the search: by leverage, and all of the share of rows most able to do harm."""
     count = len(white.z)
     if size >= count:
-        return Sample(np.arange(count), None)
+        return Sample.everything(white)
     leverage = np.sqrt(white.slope) * white.norms
     share = np.minimum(1.0, 0.6 * size * leverage / leverage.sum() + 0.4 * size / count)
-    harm = white.problem.weight * expit(white.problem.sign * white.z + 0.5) * white.norms
+    harm = white.problem.weight * white.problem.loss.pull(white.problem.sign * white.z + 0.5) * white.norms
     share[np.argsort(-harm)[: int(count * harmful)]] = 1.0
     pick = np.flatnonzero(np.random.default_rng(seed).random(count) < share)
     return Sample(pick, 1 / share[pick])
