@@ -1,8 +1,8 @@
 """Newton's method for many deletions at once: the same rows, each model without some of them.
 
-All models share passes over the rows: one product gives every model's scores, one gives every gradient, and one
-product with the rows' pairwise columns ``x_j x_l`` gives every Hessian. A pass for M models costs a fraction of M
-single passes.
+All models share passes over the rows: one product gives every model's scores, one gives every gradient, and one product
+with the rows' pairwise columns ``x_j x_l`` gives every Hessian. A pass for M models costs a fraction of M single
+passes.
 
 Signs and factors are those of :mod:`rocerf.models.logistic.objective`; deletion multiplies a row's share by
 ``1 - amount``.

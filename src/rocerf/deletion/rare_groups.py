@@ -1,8 +1,8 @@
 """Groups of rows that act together: the holders of a rare value, by label.
 
 Deleting one row of a rare category does little; deleting all its favourable rows turns the category's coefficient
-around. A search that adds rows one by one by their own harm does not see that coming, so such groups are
-offered to it as starting points.
+around. A search that adds rows one by one by their own harm does not see that coming, so such groups are offered to it
+as starting points.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How far deleting each single row moves the parameters, to first order.
 
-Deleting row i moves ``theta`` by ``+ v_i = + H^-1 g_i`` (H and g_i as in the model's objective: totals,
-no 1/n). All rows share one factorisation of H. Where the n vectors fit in memory they are kept
-(:class:`RowEffects`); where they do not, rows are walked over in chunks at every question and H is solved with on the
-person's side instead, ``beta'H^-1 g_i = (H^-1 beta)'g_i`` (:class:`StreamedRowEffects`).
+Deleting row i moves ``theta`` by ``+ v_i = + H^-1 g_i`` (H and g_i as in the model's objective: totals, no 1/n). All
+rows share one factorisation of H. Where the n vectors fit in memory they are kept (:class:`RowEffects`); where they do
+not, rows are walked over in chunks at every question and H is solved with on the person's side instead,
+``beta'H^-1 g_i = (H^-1 beta)'g_i`` (:class:`StreamedRowEffects`).
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ def effects_of(model: Model, *, seed: int = 0, in_memory: int = IN_MEMORY) -> Ef
 class RowEffects:
     """``v_i`` for all rows, in a shuffled order that makes any prefix a fair sample.
 
-    ``vectors`` has shape (n, p); ``rows[j]`` is the row number (in the training set) of
-    ``vectors[j]``.
+    ``vectors`` has shape (n, p); ``rows[j]`` is the row number (in the training set) of ``vectors[j]``.
     """
 
     vectors: Array

@@ -1,14 +1,14 @@
 """The searches behind the adversary, each over a block of points at once.
 
-All of them move between sets of rows by *re-linearising*: retrain without the present set, score every row at
-that model (rows in the set by what keeping them out does), exchange rows for more harmful ones, repeat while the
-score falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and how the set grows:
+All of them move between sets of rows by *re-linearising*: retrain without the present set, score every row at that
+model (rows in the set by what keeping them out does), exchange rows for more harmful ones, repeat while the score
+falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and how the set grows:
 
 * ``relinearise``: from the leverage-corrected first-order set of the full model;
-* ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row,
-  several sets side by side;
-* ``adaptive``: adaptive greedy, the set grows row by row (many rows: in blocks) with retraining after each, and
-  nothing leaves it; by first order and with leverage;
+* ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row, several sets side
+  by side;
+* ``adaptive``: adaptive greedy, the set grows row by row (many rows: in blocks) with retraining after each, and nothing
+  leaves it; by first order and with leverage;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
 * ``known``: from the set that hurts this point most among those found for other points;
 * ``groups``: from the holders of a rare value, by label (:mod:`rocerf.deletion.rare_groups`);
@@ -17,8 +17,7 @@ score falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and
 * ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
 * ``brute force``: all sets, where they are few.
 
-On the way models are retrained approximately, enough to choose; whatever is reported has been retrained to
-convergence.
+On the way models are retrained approximately, enough to choose; whatever is reported has been retrained to convergence.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The k rows whose deletion lowers the score most, for many people at once: the hot kernel.
 
-For people with score gradients ``beta`` (P, p) and row effects ``v`` (n, p) it finds, for each
-person, the k smallest *negative* values among ``beta' v_i``: "at most k" rows, since deleting a row
-that helps is never worst. Exact, by a threshold:
+For people with score gradients ``beta`` (P, p) and row effects ``v`` (n, p) it finds, for each person, the k smallest
+*negative* values among ``beta' v_i``: "at most k" rows, since deleting a row that helps is never worst. Exact, by a
+threshold:
 
 1. a prefix of the (shuffled) rows suggests a threshold just above the k-th smallest value;
 2. one pass over chunks of rows keeps the few values below it (a product and a comparison);
-3. only the survivors are partitioned. If fewer than k survived, the threshold was too low for
-   that person, who is done again with threshold 0, which cannot miss.
+3. only the survivors are partitioned. If fewer than k survived, the threshold was too low for that person, who is done
+   again with threshold 0, which cannot miss.
 
 Chunks of rows merge exactly (:func:`merge`): where the effects do not fit in memory this is what each chunk gives in a
 pass over the rows. Working memory is bounded by the block sizes, k and p, whatever n is.
@@ -37,8 +37,7 @@ SAMPLE_MOST = 8192
 class WorstRows:
     """For each of P people at most k positions in the effects, with their (negative) values.
 
-    ``positions`` and ``values`` are flat; person p owns ``starts[p]:starts[p + 1]``, in no
-    particular order.
+    ``positions`` and ``values`` are flat; person p owns ``starts[p]:starts[p + 1]``, in no particular order.
     """
 
     positions: Places

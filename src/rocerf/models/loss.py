@@ -3,8 +3,8 @@
 A row with score z and label y is seen through its *margin* ``v = e z``, ``e = 1 - 2 y``: how far on the wrong side it
 is. Objectives, models retrained in batches, the certificate and the local stand-in know of the loss only what
 :class:`Loss` says. Another family of models for two labels (probit, say) is one more object like :data:`LOGISTIC`,
-handed to :class:`~rocerf.models.logistic.objective.LogisticObjective` as ``loss``; whatever asks about deletions
-takes it from there.
+handed to :class:`~rocerf.models.logistic.objective.LogisticObjective` as ``loss``; whatever asks about deletions takes
+it from there.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _BISECTIONS = 22
 class Loss(Protocol):
     """A convex loss of the margin whose curvature is even, so that it is the same function of the score.
 
-    All functions work entry by entry. The bounds are about a score that moves from ``z`` to ``z + u``, and are what
-    the certificate is proven with: nothing may be outside them, rounding included.
+    All functions work entry by entry. The bounds are about a score that moves from ``z`` to ``z + u``, and are what the
+    certificate is proven with: nothing may be outside them, rounding included.
     """
 
     def value(self, margin: Array) -> Array:

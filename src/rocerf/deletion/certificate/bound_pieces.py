@@ -3,8 +3,8 @@
 Every piece covers some family of deletions and offers
 
 - ``lower(points)``: a lower bound of ``x'theta_S`` for every S of its family;
-- ``linearise(point)``: ``(value, slope)`` such that ``value + slope'(x' - x)`` is at least the
-  piece's concave bound at every ``x'`` (a cutting plane);
+- ``linearise(point)``: ``(value, slope)`` such that ``value + slope'(x' - x)`` is at least the piece's concave bound at
+  every ``x'`` (a cutting plane);
 - ``cheap_lower(points)``: a cheap lower bound of ``lower``, to skip pieces that cannot matter.
 """
 
@@ -71,9 +71,9 @@ class SharpPiece:
         top-k_j[ (-w_j'Ax + zeta c_j/4)_+ + s(x) + zeta h/4 ]_+ + psi(r, zeta)
         + r |g0|_D / 2 + |x|_A |g0|_A,
 
-    ``w_j = omega_j rbar_j e_j x_j``, ``c_j = rbar_j g_j``, ``s(x) = -x'A Q theta`` and
-    ``psi = r^2/(4 zeta)`` for ``zeta >= r/Gamma``, else ``r Gamma/2 - zeta Gamma^2/4``.
-    The brace is jointly convex in (x, zeta), so its minimum over zeta is convex in x.
+    ``w_j = omega_j rbar_j e_j x_j``, ``c_j = rbar_j g_j``, ``s(x) = -x'A Q theta`` and ``psi = r^2/(4 zeta)`` for
+    ``zeta >= r/Gamma``, else ``r Gamma/2 - zeta Gamma^2/4``. The brace is jointly convex in (x, zeta), so its minimum
+    over zeta is convex in x.
     """
 
     theta: Array  # (p,)
@@ -117,9 +117,9 @@ class SharpPiece:
     def _solve(self, point: Array, rows: Rows) -> tuple[float, float, Array]:
         """Return the bound at a point, and value and slope of its cutting plane.
 
-        Bisection brackets the best zeta by the sign of the derivative. The two ends give two
-        supporting planes of the jointly convex brace; mixed so that their zeta-slopes cancel
-        they give a plane in x alone that lies below the brace for every zeta.
+        Bisection brackets the best zeta by the sign of the derivative. The two ends give two supporting planes of the
+        jointly convex brace; mixed so that their zeta-slopes cancel they give a plane in x alone that lies below the
+        brace for every zeta.
         """
         r = float(np.linalg.norm(point @ self.to_d))
         size = float(np.linalg.norm(point @ self.to_a))

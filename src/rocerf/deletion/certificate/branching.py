@@ -30,10 +30,10 @@ _Part = tuple[Problem, int]
 class Tree:
     """Branching on dangerous rows: exact where they are deleted, an interval bound elsewhere.
 
-    With rows ``i_1, i_2, ..`` in any order, the deletions of at most k rows split into those that
-    avoid ``i_1..i_R`` altogether and, for each r, those that contain ``i_r`` and none of the rows
-    before it. The first family is bounded by the sharp bound with these rows undeletable; each
-    other family is the same problem again, at the model retrained without ``i_r``, for k - 1.
+    With rows ``i_1, i_2, ..`` in any order, the deletions of at most k rows split into those that avoid ``i_1..i_R``
+    altogether and, for each r, those that contain ``i_r`` and none of the rows before it. The first family is bounded
+    by the sharp bound with these rows undeletable; each other family is the same problem again, at the model retrained
+    without ``i_r``, for k - 1.
 
     The branches of the whole are independent: they are shared among the cores, and each is kept in the checkpoint.
     """
@@ -181,8 +181,8 @@ class _Branch:
     def _avoiding(self, white: White, order: Places) -> Iterator[_Part] | None:
         """Close the box with the first R dangerous rows undeletable, R as small as the goals allow.
 
-        A piece is tight enough if the interval of matrices is narrow, or if it is no looser than the piece of the
-        whole tree's first split. Where no R gives that, the first looser goal that some R reached is taken.
+        A piece is tight enough if the interval of matrices is narrow, or if it is no looser than the piece of the whole
+        tree's first split. Where no R gives that, the first looser goal that some R reached is taken.
         """
         problem = white.problem
         reached: dict[float, tuple[SharpPiece, int]] = {}
@@ -214,8 +214,8 @@ class _Branch:
 def condense(white: White, cuts: CutsPiece, most: int = 96) -> list[Piece]:
     """Replace the many cuts of small moves by one sharp piece, to save memory.
 
-    The retrained models are known, so the hull of their moves (widened by their errors) is a box
-    that contains them: the sharp bound applies on it without any closing argument.
+    The retrained models are known, so the hull of their moves (widened by their errors) is a box that contains them:
+    the sharp bound applies on it without any closing argument.
     """
     problem = white.problem
     if len(cuts.thetas) <= 2 * most:
@@ -241,8 +241,8 @@ def condense(white: White, cuts: CutsPiece, most: int = 96) -> list[Piece]:
 def _dangerous_first(white: White) -> Places:
     """Order the deletable rows by the norm of what their deletion may push, most first.
 
-    The residual is taken where the model has already moved twice the row's norm against it:
-    groups of rows of a rare category are harmless one by one and not together.
+    The residual is taken where the model has already moved twice the row's norm against it: groups of rows of a rare
+    category are harmless one by one and not together.
     """
     problem = white.problem
     push = problem.weight * white.norms * problem.loss.pull(problem.sign * white.z + 2 * white.norms)

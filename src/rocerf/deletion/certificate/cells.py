@@ -1,9 +1,9 @@
 """Cells along one direction: the sharp bound on thin slices of the box, where the whole box is too wide.
 
 Most of the uncertainty about the mean Hessian of a large table comes from one direction p. Bounds are kept for three
-kinds of linear functionals of the move: every row's ``u_i``, every rest ``u_i - alpha_i s``, and ``s = p'Delta``.
-A move in the slice ``l <= s <= h`` has each ``u_i`` in ``alpha_i [l, h]`` plus its rest: a much thinner box.
-Soundness: docs/certificate.md, section 10.
+kinds of linear functionals of the move: every row's ``u_i``, every rest ``u_i - alpha_i s``, and ``s = p'Delta``. A
+move in the slice ``l <= s <= h`` has each ``u_i`` in ``alpha_i [l, h]`` plus its rest: a much thinner box. Soundness:
+docs/certificate.md, section 10.
 """
 
 from __future__ import annotations

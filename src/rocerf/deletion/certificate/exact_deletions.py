@@ -55,9 +55,9 @@ def delete_row(problem: Problem, row: int) -> Problem | None:
 def error_radius(white: White) -> float | None:
     """Bound ``|H^{1/2}(optimum - theta)|`` from the gradient at theta; None if it is too large.
 
-    On the ball of radius r the Hessian is at least ``e^{-R r} H`` with ``R = max |H^{-1/2} x_i|``,
-    so the gradient points outwards on its surface once ``r e^{-R r} > |g|_{H^{-1}}``: the optimum
-    exists and is inside. ``r = 2 |g|`` does when ``R r <= 1/2``.
+    On the ball of radius r the Hessian is at least ``e^{-R r} H`` with ``R = max |H^{-1/2} x_i|``, so the gradient
+    points outwards on its surface once ``r e^{-R r} > |g|_{H^{-1}}``: the optimum exists and is inside. ``r = 2 |g|``
+    does when ``R r <= 1/2``.
     """
     radius = 2 * float(np.linalg.norm(white.gradient)) + 1e-13
     reach = float(white.norms[white.live].max(initial=0.0))
@@ -79,9 +79,8 @@ def rows_to_delete(problem: Problem) -> Places:
 def single_deletions(white: White) -> CutsPiece | None:
     """Retrain the model and every model with one deletable row less; None if one has no optimum.
 
-    Newton steps with the Hessian of the full model, the deleted row taken out by a rank-one
-    formula, full gradient in every step. Where that stalls, a full retraining. The error of
-    each is bounded as in :func:`error_radius`, with
+    Newton steps with the Hessian of the full model, the deleted row taken out by a rank-one formula, full gradient in
+    every step. Where that stalls, a full retraining. The error of each is bounded as in :func:`error_radius`, with
 
         Hessian after deletion at theta + delta  >=  e^{-max|u|} (1 - leverage_j) H - Q.
     """

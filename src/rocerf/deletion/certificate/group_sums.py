@@ -1,7 +1,7 @@
 """Upper bounds for sums over the worst ``k`` rows: scalars, norms of group sums, whole tables.
 
-Everything here bounds a maximum over all sets of at most ``k`` rows without enumerating them.
-The workhorse is linear-programming duality: for every ``t >= 0``
+Everything here bounds a maximum over all sets of at most ``k`` rows without enumerating them. The workhorse is
+linear-programming duality: for every ``t >= 0``
 
     sum of the k largest positive parts of v  <=  k t + sum_j (v_j - t)_+ .
 """
@@ -69,11 +69,10 @@ def largest_values(values: NDArray[Any], k: int) -> Array:
 def norm_of_group_sum(vectors: Array, k: int, steps: int = 10) -> float:
     """Bound ``max_{|S| <= k} |sum_{i in S} t_i vectors_i|`` over all ``t_i`` in ``[0, 1]``.
 
-    For a unit vector y, ``sum_S t_i y'a_i <= k t + sum (|y'a_i| - t)_+`` and
-    ``(s - t)_+ <= c_i s^2`` for ``0 <= s <= |a_i|`` with ``c_i = 0`` if ``|a_i| <= t``,
-    ``(|a_i| - t)/|a_i|^2`` if ``|a_i| <= 2 t``, ``1/(4 t)`` beyond. So the norm is at most
-    ``k t + lmax(sum c_i a_i a_i')`` for every ``t > 0``; a golden section picks t. Without ``steps`` the k largest
-    norms are added up, no more.
+    For a unit vector y, ``sum_S t_i y'a_i <= k t + sum (|y'a_i| - t)_+`` and ``(s - t)_+ <= c_i s^2`` for
+    ``0 <= s <= |a_i|`` with ``c_i = 0`` if ``|a_i| <= t``, ``(|a_i| - t)/|a_i|^2`` if ``|a_i| <= 2 t``, ``1/(4 t)``
+    beyond. So the norm is at most ``k t + lmax(sum c_i a_i a_i')`` for every ``t > 0``; a golden section picks t.
+    Without ``steps`` the k largest norms are added up, no more.
     """
     norms = np.linalg.norm(vectors, axis=1)
     order = np.argsort(-norms)
@@ -121,8 +120,8 @@ def _golden_section(function: Callable[[float], float], low: float, high: float,
 class Columns:
     """The deletable rows as columns of a table of products, the small ones dropped.
 
-    ``vectors[j]`` stands for a row that may be deleted; every dropped column is known only
-    through ``|vector| <= floor`` and ``addend <= addend_floor``.
+    ``vectors[j]`` stands for a row that may be deleted; every dropped column is known only through
+    ``|vector| <= floor`` and ``addend <= addend_floor``.
     """
 
     vectors: Array  # (m, p)
@@ -143,8 +142,8 @@ def signed_top_k(
     """Bound, for every point ``y_i`` and both signs, a top-k sum over the columns ``w_j``.
 
     Returns upper bounds of ``top-k_j [(+-y_i'w_j + addend_scale_i addend_j)_+ + s_i]_+`` with
-    ``s_i = +-shift_i + shift_both_i``, for plus and for minus (zeros unless ``minus_too``).
-    Worked in blocks of rows, never with the whole table in memory.
+    ``s_i = +-shift_i + shift_both_i``, for plus and for minus (zeros unless ``minus_too``). Worked in blocks of rows,
+    never with the whole table in memory.
     """
     count = len(points)
     if k <= 0:
@@ -184,8 +183,7 @@ def signed_top_k(
 def _block_top_k(values: NDArray[Any], floor: Array, k: int, shift: Array, fast: bool) -> Array:
     """Top-k sum of ``(values + shift)_+`` where unseen columns are at most ``floor``; ``values`` is overwritten.
 
-    A negative shift moves every value down before the positive part; a positive one is paid
-    at most k times.
+    A negative shift moves every value down before the positive part; a positive one is paid at most k times.
     """
     down = np.minimum(shift, 0.0)
     paid = k * np.maximum(shift, 0.0)

@@ -95,8 +95,8 @@ def largest_k_that_closes(
 ) -> tuple[int, dict[int, Certificate]]:
     """The largest k up to ``most`` for which ``closes(k)`` is closed, by bisection, and what was computed on the way.
 
-    A bound for k rows holds for fewer, so closing is taken to be monotone in k; certificates of ``cache`` are reused.
-    0 means that none closed.
+    A bound for k rows holds for fewer, so closing is taken to be monotone in k; certificates of ``cache`` are reused. 0
+    means that none closed.
     """
     known = {} if cache is None else dict(cache)
 

@@ -5,9 +5,8 @@ Notation of docs/certificate.md. ``Delta = theta_S - theta``, ``u_i = x_i'Delta`
     M Delta = a v,   M = sum_i omega_i m_i x_i x_i' + Lambda - a |S| Q,
     v = sum_{i in S} (omega_i rho_i x_i + Q theta) - g0,
 
-with ``Q = 0`` for the fixed penalty. All vectors are held in *white* coordinates (``white = T'x``
-with ``T'HT = I``), so every matrix below is within a moderate factor of the identity and
-inverting it is harmless in floating point.
+with ``Q = 0`` for the fixed penalty. All vectors are held in *white* coordinates (``white = T'x`` with ``T'HT = I``),
+so every matrix below is within a moderate factor of the identity and inverting it is harmless in floating point.
 """
 
 from __future__ import annotations
@@ -148,8 +147,8 @@ def _group_norm(
 ) -> tuple[float, Array, float]:
     """Bound ``|v_S|_G`` (g0 apart), every ``e_i x_i'G v_S`` and ``(Q theta)'G v_S``.
 
-    ``|v_S|_G^2 = sum_S omega_i|rho_i| e_i x_i'G v_S + |S| (Q theta)'G v_S``, and each inner
-    product is a top-k sum over the columns, or Cauchy-Schwarz.
+    ``|v_S|_G^2 = sum_S omega_i|rho_i| e_i x_i'G v_S + |S| (Q theta)'G v_S``, and each inner product is a top-k sum over
+    the columns, or Cauchy-Schwarz.
     """
     problem, k = white.problem, white.problem.k
     rows = white.rows @ half
@@ -235,8 +234,8 @@ def close_box(
 ) -> tuple[Array, Array, Interval] | None:
     """Find a box that the bounds map strictly into itself, then shrink it; None if none is found.
 
-    Only the last strict self-map over *all* live rows is the proof; how the box was grown is
-    irrelevant to it, and so is a ``guess`` to start from.
+    Only the last strict self-map over *all* live rows is the proof; how the box was grown is irrelevant to it, and so
+    is a ``guess`` to start from.
     """
     everything = Sample.everything(white)
     found = None if guess is None else _grow(white, replace(effort, passes=12), everything, guess)

@@ -1,7 +1,7 @@
 """The simple bound: one radius for the whole move, a first-order term and a quadratic remainder.
 
-Weaker than the sharp bound on large tables, better on some problems with outliers. White
-coordinates throughout, so that ``H = I`` and ``c_i = H^{-1/2} x_i`` is a row.
+Weaker than the sharp bound on large tables, better on some problems with outliers. White coordinates throughout, so
+that ``H = I`` and ``c_i = H^{-1/2} x_i`` is a row.
 """
 
 from __future__ import annotations

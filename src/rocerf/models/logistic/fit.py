@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Polish:
     """What Newton changed about a model fitted elsewhere, over the training rows.
 
-    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest,
-    both in standard deviations of the scores.
+    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest, both in standard
+    deviations of the scores.
     """
 
     shift: float

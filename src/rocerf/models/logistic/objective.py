@@ -1,7 +1,7 @@
 """The objective a logistic model minimises, with every sign and factor written once.
 
-For rows ``x~_i`` (the design row: scaled features, then 1 if there is an intercept), labels
-``y_i`` in {0, 1}, weights ``w_i`` and ``e_i = 1 - 2 y_i``::
+For rows ``x~_i`` (the design row: scaled features, then 1 if there is an intercept), labels ``y_i`` in {0, 1}, weights
+``w_i`` and ``e_i = 1 - 2 y_i``::
 
     z_i    = x~_i' theta
     F      = sum_i w_i log(1 + exp(e_i z_i))  +  (lam/2) theta' P theta           (a total, not a mean)
@@ -9,14 +9,14 @@ For rows ``x~_i`` (the design row: scaled features, then 1 if there is an interc
     grad F = sum_i w_i e_i sigma(e_i z_i) x~_i + lam P theta                      shape (p,)
     H      = sum_i w_i sigma(z_i) sigma(-z_i) x~_i x~_i'  + lam P                 shape (p, p)
 
-``e_i sigma(e_i z_i)`` is ``p_i - y_i`` without the cancellation when ``p_i`` saturates.
-``P`` is diagonal, 1 for coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear).
+``e_i sigma(e_i z_i)`` is ``p_i - y_i`` without the cancellation when ``p_i`` saturates. ``P`` is diagonal, 1 for
+coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear).
 
 Two conventions for what happens to ``lam`` when rows go:
 
 * fixed: ``lam = 1/C`` whatever the number of rows. Rows carry no penalty. scikit-learn's.
-* mean:  ``lam = c n`` with ``c = 2 gamma``: each row brings its share, so ``[+ c P theta]`` above
-  applies, ``sum_i g_i = grad F``, and deleting rows lowers ``lam``. The paper's.
+* mean:  ``lam = c n`` with ``c = 2 gamma``: each row brings its share, so ``[+ c P theta]`` above applies,
+  ``sum_i g_i = grad F``, and deleting rows lowers ``lam``. The paper's.
 """
 
 from __future__ import annotations
@@ -192,9 +192,9 @@ class LogisticObjective:
     def _refuse_saturated(self, hessian: Array) -> None:
         """Without a penalty, refuse rows that some direction separates.
 
-        Along such a direction the loss falls for ever. Newton's steps still shrink, so that it would call a place
-        far out the optimum; but there all rows that the direction moves are certain, and the curvature along it
-        is nothing compared with that at theta = 0.
+        Along such a direction the loss falls for ever. Newton's steps still shrink, so that it would call a place far
+        out the optimum; but there all rows that the direction moves are certain, and the curvature along it is nothing
+        compared with that at theta = 0.
         """
         if self.penalty_diagonal.any():
             return
@@ -221,8 +221,8 @@ class LogisticObjective:
 class Minimum:
     """Where Newton stopped.
 
-    ``optimality`` is the length of the next Newton step in the Hessian's norm: how far from the
-    exact minimiser, in units that do not depend on scaling.
+    ``optimality`` is the length of the next Newton step in the Hessian's norm: how far from the exact minimiser, in
+    units that do not depend on scaling.
     """
 
     theta: Array
