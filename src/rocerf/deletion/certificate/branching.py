@@ -44,11 +44,6 @@ class Tree:
         self.pieces: list[Piece] = []
         self.reason = ""
 
-    @property
-    def nodes(self) -> int:
-        """Models looked at so far."""
-        return self.work.nodes
-
     def cover(self, problem: Problem) -> bool:
         """Collect pieces that cover all deletions of the problem; False, with a reason, if that fails."""
         root = _Branch(self.work)
@@ -67,7 +62,8 @@ class Tree:
         """The pieces of every branch, from the checkpoint or proven now; None as soon as one fails."""
         found = {at: pieces for at in range(len(parts)) if (pieces := kept.load(at)) is not None}
         todo = iter([at for at in range(len(parts)) if at not in found])
-        self._tell(len(found), len(parts))
+        progress = self.options.progress or (lambda done, of: None)
+        progress(len(found), len(parts))
         with ThreadPoolExecutor(workers()) as pool:
             running: dict[Future[list[Piece] | None], int] = {}
             try:
@@ -82,17 +78,13 @@ class Tree:
                             return None
                         found[at] = pieces
                         kept.save(at, pieces)
-                        self._tell(len(found), len(parts))
+                        progress(len(found), len(parts))
             finally:  # a failure, or Ctrl-C: what still runs looks at this and ends
                 self.work.stopped = self.work.stopped or len(found) < len(parts)
 
     def _one(self, part: _Part) -> list[Piece] | None:
         branch = _Branch(self.work)
         return branch.pieces if branch.cover_without(*part) else None
-
-    def _tell(self, done: int, total: int) -> None:
-        if self.options.progress is not None:
-            self.options.progress(done, total)
 
 
 class _Work:
@@ -105,7 +97,7 @@ class _Work:
         self.effort = replace(effort, shrink_passes=shrink, passes=passes, patience=3)
         self.until = time.perf_counter() + options.seconds
         self.most = -np.inf  # a piece that falls no further than this at the reference points is tight enough
-        self.stopped, self.reason, self.nodes = False, "", 0
+        self.stopped, self.reason = False, ""
         self._counter = count(1)
 
     def refer_to(self, problem: Problem) -> None:
@@ -119,9 +111,9 @@ class _Work:
 
     def go_on(self) -> bool:
         """Count one more model; False once too many were looked at, the time is over, or another branch failed."""
-        self.nodes = next(self._counter)
-        if self.nodes > self.options.branch_nodes or time.perf_counter() > self.until:
-            self.fail(f"gave up branching after {self.nodes - 1} nodes")
+        nodes = next(self._counter)
+        if nodes > self.options.branch_nodes or time.perf_counter() > self.until:
+            self.fail(f"gave up branching after {nodes - 1} nodes")
         return not self.stopped
 
     def fail(self, reason: str) -> None:

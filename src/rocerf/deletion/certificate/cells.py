@@ -93,7 +93,7 @@ class _Sweep:
 
 
 def close_cells(
-    white: White, effort: BoxEffort, cells: int, seconds: float = np.inf, progress: Progress | None = None
+    white: White, effort: BoxEffort, cells: int, seconds: float = np.inf, progress: Progress = lambda done, of: None
 ) -> ClosedCells | None:
     """Find bounds of all functionals that the bounds of the cells map strictly inside; None if none are found.
 
@@ -117,16 +117,14 @@ def close_cells(
         down, up = found[0] * _ROOM, found[1] * _ROOM
     moving = np.concatenate([white.live, white.live, [True]])
     for done in range(passes):
-        if progress is not None:
-            progress(done, passes)
+        progress(done, passes)
         if time.perf_counter() > until:
             return None
         sweep = _sweep(white, slicing, (down, up), everything, effort.keep, cells)
         if sweep is None:
             return None
         if ((sweep.down < down) & (sweep.up < up))[moving].all():
-            if progress is not None:
-                progress(passes, passes)
+            progress(passes, passes)
             return ClosedCells(slicing, sweep.down, sweep.up, sweep.intervals)
         down, up = _beyond(down, sweep.down, effort.growth), _beyond(up, sweep.up, effort.growth)
     return None

@@ -194,7 +194,8 @@ def _prove_by_boxes(white: White, options: Options) -> tuple[str, list[Piece], s
             found.append(("branched", tree.pieces))
         reason = tree.reason
     elif poor and options.branch_nodes > 0 and options.cells > 0:
-        closed = close_cells(white, effort, options.cells, options.seconds, options.progress)
+        progress = options.progress or (lambda done, of: None)
+        closed = close_cells(white, effort, options.cells, options.seconds, progress)
         if closed is not None:
             found.append(("cells", [sharp_piece(white, interval) for interval in closed.intervals]))
     if not found:

@@ -32,7 +32,7 @@ from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, Singul
 from rocerf.models.design import AnyDesign
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.loss import LOGISTIC, Loss
-from rocerf.passes import added, chunks, over_rows
+from rocerf.passes import SERIAL, added, chunks, each, over_rows
 from rocerf.types import Array, Places
 
 #: Rows handled at a time: bounds working memory whatever n is, and stays in cache.
@@ -105,9 +105,9 @@ class LogisticObjective:
             diagonal[-1] = self.intercept_penalty
         return diagonal
 
-    def chunks(self) -> list[slice]:
-        """Slices of at most :data:`CHUNK` rows."""
-        return chunks(len(self.y), CHUNK)
+    def scores(self, theta: Array) -> Array:
+        """``z_i`` of all rows, (n,)."""
+        return np.concatenate(each(lambda rows: self.design(self.X[rows]) @ theta, chunks(len(self.y), CHUNK), SERIAL))
 
     def without(self, rows: Places) -> LogisticObjective:
         """The objective of the other rows."""
