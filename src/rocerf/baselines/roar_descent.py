@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of
 from rocerf.models.local_linear import LocalLinearModel
+from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import LinearModel, Refittable
 from rocerf.recourse.master.master import Master
 from rocerf.types import Array, Progress
@@ -178,8 +178,8 @@ def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: flo
     people, adam, loss = np.arange(len(z)), Adam(z.shape, STEP_SIZE), np.ones(len(z))
     for _ in range(STEPS):
         worst = models.score(z) - delta_max * (np.abs(z).sum(axis=1) + 1.0)
-        before, loss = loss, np.logaddexp(0.0, -worst) + lam * problem.cost(z)
-        pull = -expit(-worst)[:, None] * (models.w - delta_max * np.sign(z))
+        before, loss = loss, LOGISTIC.value(-worst) + lam * problem.cost(z)
+        pull = -LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(z))
         move = adam.move(pull + lam * problem.cost_slope(z))
         z = np.clip(z - move, problem.lower, problem.upper)
         result[people] = z

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DidNotTrainError, FileFormatError, OptionError, UnsupportedModelError
 from rocerf.models.design import Design
+from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import RETRAININGS, Retraining, ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.network import (
@@ -326,7 +327,7 @@ class NeuralModel:
 
     def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
         """``g_i`` of the objective for these training rows, shape (m, p)."""
-        residuals = self._row_weights[rows] * (expit(self._logits[rows]) - self.train.y[rows])
+        residuals = self._row_weights[rows] * LOGISTIC.residual(self._logits[rows], 1.0 - 2.0 * self.train.y[rows])
         gradients = residuals[:, None] * self.score_gradient(self.train.X[rows])
         return np.asarray(gradients + self.weight_decay * self.theta if self.weight_decay else gradients)
 
@@ -339,8 +340,7 @@ class NeuralModel:
         from rocerf.models.network.gauss_newton import gauss_newton
 
         n = len(self.train)
-        probabilities = expit(self._logits)
-        weights = tensor(self._row_weights * probabilities * (1.0 - probabilities), self.device)
+        weights = tensor(self._row_weights * LOGISTIC.curvature(self._logits), self.device)
         rows = self._tensor(self.train.X)
         ridge = n * (self.weight_decay + self.damping)
         return gauss_newton(lambda part: self._slopes.jacobian(rows[part]), weights, ridge, width=len(self.theta))
