@@ -135,7 +135,7 @@ class BatchedNewton:
 
     def _dense_products(self, x: Array) -> Array:
         first, second = self.pairs
-        return np.asarray(x[:, first] * x[:, second])
+        return x[:, first] * x[:, second]
 
     @cached_property
     def _lengths(self) -> Array:
@@ -150,7 +150,7 @@ class BatchedNewton:
     def push(self) -> Array:
         """How hard each row pulls on the full model: the length of its gradient in the metric of the Hessian; (n,)."""
         pulls = self.loss.pull(self.sign * (self.X @ self.theta))
-        return np.asarray(self.weights * pulls * np.sqrt(self._lengths))
+        return self.weights * pulls * np.sqrt(self._lengths)
 
     def _strength(self, deletions: Deletions) -> Array:
         """``lam`` of each model, shape (M, 1)."""
@@ -344,7 +344,7 @@ def _sparse_products(x: Array) -> Any:
 
 def _weighted_squares(rows: Array, weights: Array) -> Array:
     """``sum_w weights_w x_w x_w'`` of each model's rows (M, w, p); (M, p, p)."""
-    return np.asarray((rows * weights[:, :, None]).transpose(0, 2, 1) @ rows)
+    return (rows * weights[:, :, None]).transpose(0, 2, 1) @ rows
 
 
 def _decrements(moves: Array, gradients: Array) -> Array:

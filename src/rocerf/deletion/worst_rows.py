@@ -127,7 +127,7 @@ def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: in
             scores = block @ effects[rows].T
             scores -= t[:, None]
             total += np.minimum(scores, 0.0, out=scores).sum(axis=1)
-        return np.asarray(total)
+        return total
 
     return np.concatenate(each(of_block, chunks(len(directions), PEOPLE_BLOCK), Threads()))
 

@@ -52,11 +52,11 @@ class Loss(Protocol):
 
     def residual(self, score: Array, sign: Array) -> Array:
         """The derivative in the score, ``e l'(e z)``; for the logistic loss ``p - y``."""
-        return np.asarray(sign * self.pull(sign * score))
+        return sign * self.pull(sign * score)
 
     def residual_bound(self, z: Array, sign: Array, down: Array, up: Array) -> Array:
         """Bound the size of the residual for all ``u`` in ``[-down, up]``."""
-        return np.asarray(self.pull(np.where(sign > 0, z + up, down - z)) * (1 + SCALAR_TOLERANCE))
+        return self.pull(np.where(sign > 0, z + up, down - z)) * (1 + SCALAR_TOLERANCE)
 
     def curvature_interval(self, z: Array, down: Array, up: Array) -> tuple[Array, Array]:
         """Bound the mean curvature between z and z + u for all ``u`` in ``[-down, up]`` from below and above."""
@@ -94,7 +94,7 @@ class Logistic(Loss):
 
     def curvature_of_pull(self, pull: Array) -> Array:
         """``q (1 - q)``."""
-        return np.asarray(pull * (1.0 - pull))
+        return pull * (1.0 - pull)
 
     def mean_curvature(self, z: Array, u: Array) -> Array:
         """``(sigma(z + u) - sigma(z)) / u``, the mean of ``sigma'`` between z and z + u.

@@ -163,7 +163,7 @@ def _in_blocks(of_block: Callable[[slice], Array], count: int, width: int) -> Ar
 
 def a_hair_lower(lower: Array) -> Array:
     """A cheap bound, lowered so that no piece is skipped because of rounding."""
-    return np.asarray(lower - 1e-9 * (1 + np.abs(lower)))
+    return lower - 1e-9 * (1 + np.abs(lower))
 
 
 @dataclass(frozen=True)

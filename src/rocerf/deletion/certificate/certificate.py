@@ -45,7 +45,7 @@ class Certificate:
     def drop(self, points: Array) -> Array:
         """Upper bounds of how far the score ``x'theta`` can fall, shape (P,); inf if not closed."""
         points = np.atleast_2d(points)
-        return np.asarray(points @ self.theta - self.lower(points))
+        return points @ self.theta - self.lower(points)
 
     def value_and_cut(self, points: Array) -> tuple[Array, Array]:
         """The proven lower bounds (P,) and slopes of cutting planes (P, p) of that concave function.

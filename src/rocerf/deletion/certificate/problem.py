@@ -51,15 +51,15 @@ class Problem:
 
     def residual(self, z: Array) -> Array:
         """``omega_i (sigma(z_i) - y_i)`` without cancellation, for scores (n,) or (m, n)."""
-        return np.asarray(self.weight * self.loss.residual(z, self.sign))
+        return self.weight * self.loss.residual(z, self.sign)
 
     def curvature(self, z: Array) -> Array:
         """``omega_i sigma'(z_i)``."""
-        return np.asarray(self.weight * self.loss.curvature(z))
+        return self.weight * self.loss.curvature(z)
 
     def gradient(self, theta: Array, z: Array) -> Array:
         """The gradient of the objective at theta, where the scores are z; (p,)."""
-        return np.asarray(self.design.T @ self.residual(z) + self.penalty * theta)
+        return self.design.T @ self.residual(z) + self.penalty * theta
 
     def hessian(self, z: Array) -> Array:
         """The Hessian of the objective where the scores are z; (p, p)."""
@@ -68,7 +68,7 @@ class Problem:
 
 def gram(rows: Array, weight: Array) -> Array:
     """``sum_i weight_i x_i x_i'``, (p, p)."""
-    return np.asarray((rows * weight[:, None]).T @ rows)
+    return (rows * weight[:, None]).T @ rows
 
 
 @dataclass(frozen=True)

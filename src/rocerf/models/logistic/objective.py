@@ -145,7 +145,7 @@ class LogisticObjective:
         """``g_i`` for these rows, shape (m, p)."""
         x, sign, weight = self._rows(rows)
         residual = weight * self.loss.residual(x @ theta, sign)
-        return np.asarray(x * residual[:, None] + self.penalty.per_row * self.penalised * theta)
+        return x * residual[:, None] + self.penalty.per_row * self.penalised * theta
 
     def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
         """Newton's method with backtracking, from ``start``, to :data:`TOLERANCE`."""
