@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.certificate.group_sums import SUM_TOLERANCE, largest_values
+from rocerf.deletion.certificate.matrices import gram, length, lengths
 from rocerf.passes import SERIAL, chunks, each
 from rocerf.types import Array, Places
 
@@ -43,7 +44,7 @@ class CutsPiece:
 
     def lower(self, points: Array, rows: Rows) -> Array:
         """The bound at each point."""
-        size = np.linalg.norm(points @ self.to_norm, axis=1)
+        size = lengths(points @ self.to_norm)
 
         def of_block(part: slice) -> Array:
             return np.asarray((points[part] @ self.thetas.T - np.outer(size[part], self.error)).min(axis=1))
@@ -55,7 +56,7 @@ class CutsPiece:
     def linearise(self, point: Array, rows: Rows) -> tuple[float, Array]:
         """Value and slope of a cutting plane at one point."""
         white = point @ self.to_norm
-        size = float(np.linalg.norm(white))
+        size = length(white)
         values = self.thetas @ point - size * self.error
         worst = int(np.argmin(values))
         direction = self.to_norm @ white / size if size > 0 else np.zeros_like(point)
@@ -93,8 +94,8 @@ class SharpPiece:
         zetas = Zetas(self.coupled / 4, self.pull_coupling / 4, self.gamma_d, self.k, (0.0, 1.0, 2.0))
 
         def of_block(part: slice) -> Array:
-            r = np.linalg.norm(points[part] @ self.to_d, axis=1)
-            size = np.linalg.norm(points[part] @ self.to_a, axis=1)
+            r = lengths(points[part] @ self.to_d)
+            size = lengths(points[part] @ self.to_a)
             drop = zetas.drop(*self._linear(points[part], rows), r) + r * self.g0_d / 2 + size * self.g0_a
             return a_hair_lower(points[part] @ self.theta - drop - self.rounding(size, r))
 
@@ -121,8 +122,8 @@ class SharpPiece:
         jointly convex brace; mixed so that their zeta-slopes cancel they give a plane in x alone that lies below the
         brace for every zeta.
         """
-        r = float(np.linalg.norm(point @ self.to_d))
-        size = float(np.linalg.norm(point @ self.to_a))
+        r = length(point @ self.to_d)
+        size = length(point @ self.to_a)
         linear, shift = self._linear(point[None], rows)
         brace = _Brace(linear[0], self.coupled, float(shift[0]), self, r)
         low, high = brace.bracket()
@@ -292,7 +293,7 @@ class SimplePiece:
     def linearise(self, point: Array, rows: Rows) -> tuple[float, Array]:
         """Value and slope of a cutting plane at one point."""
         white = point @ self.to_white
-        size = float(np.linalg.norm(white))
+        size = length(white)
         image = self.to_white @ white  # H^{-1} x
         effect = rows.design @ image
         values = -effect * rows.sign * self.residual
@@ -306,7 +307,7 @@ class SimplePiece:
         inner = rows.design[top].T @ (rows.sign * self.residual)[top] + count * self.pull
         rest, by_effect = self._rest(effect, rows)
         pulled = self.root_penalty * image
-        pulled_size = float(np.linalg.norm(pulled))
+        pulled_size = length(pulled)
         total = drop + rest + self.pull_rest * pulled_size + size * self.g0
         direction = -inner + rows.design.T @ by_effect
         if pulled_size > 0:
@@ -325,7 +326,7 @@ class SimplePiece:
             return float(np.abs(effect) @ self.remainder), direction
         white = rows.design @ self.to_white
         weight = np.abs(effect) * self.remainder
-        values, vectors = np.linalg.eigh((white * weight[:, None]).T @ white)
+        values, vectors = np.linalg.eigh(gram(white, weight))
         along = (white @ vectors[:, -1]) ** 2
         return float(max(values[-1], 0.0)), direction * along
 

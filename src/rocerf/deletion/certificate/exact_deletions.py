@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import CutsPiece
-from rocerf.deletion.certificate.problem import Problem, White, gram, whiten
+from rocerf.deletion.certificate.matrices import gram, largest_eigenvalue, length, lengths
+from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.passes import chunks
 from rocerf.types import Array, Places
 
@@ -59,7 +60,7 @@ def error_radius(white: White) -> float | None:
     points outwards on its surface once ``r e^{-R r} > |g|_{H^{-1}}``: the optimum exists and is inside. ``r = 2 |g|``
     does when ``R r <= 1/2``.
     """
-    radius = 2 * float(np.linalg.norm(white.gradient)) + 1e-13
+    radius = 2 * length(white.gradient) + 1e-13
     reach = float(white.norms[white.live].max(initial=0.0))
     return radius if radius * reach <= 0.5 else None
 
@@ -125,15 +126,15 @@ def _newton_block(white: White, batch: Places, steps: int = 14) -> tuple[Array, 
         residual[np.arange(len(todo)), batch[todo]] = 0.0
         gradient = residual @ rows + moves[todo] @ penalty + base - white.pull
         gradients[todo] = gradient
-        ongoing = np.linalg.norm(gradient, axis=1) > _BLOCK_GOAL
+        ongoing = lengths(gradient) > _BLOCK_GOAL
         todo, gradient = todo[ongoing], gradient[ongoing]
         if len(todo) == 0:
             break
         step = gradient @ inverse
         along = np.einsum("ij,ij->i", step, out[todo]) * factor[todo]
         moves[todo] -= step + along[:, None] * out_inverse[todo]
-    size = np.linalg.norm(gradients, axis=1)
-    lost = float(np.linalg.eigvalsh(white.row_penalty)[-1])
+    size = lengths(gradients)
+    lost = largest_eigenvalue(white.row_penalty)
     leverage = white.slope[batch] * white.norms[batch] ** 2
     curvature = np.exp(-largest) * (1 - leverage) - lost
     radius = 2 * (size + 1e-13) / np.maximum(curvature, 1e-300)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.certificate.matrices import gram, largest_eigenvalue, lengths
 from rocerf.passes import SERIAL, Threads, chunks, each
 from rocerf.types import Array
 
@@ -74,7 +75,7 @@ def norm_of_group_sum(vectors: Array, k: int, steps: int = 10) -> float:
     beyond. So the norm is at most ``k t + lmax(sum c_i a_i a_i')`` for every ``t > 0``; a golden section picks t.
     Without ``steps`` the k largest norms are added up, no more.
     """
-    norms = np.linalg.norm(vectors, axis=1)
+    norms = lengths(vectors)
     order = np.argsort(-norms)
     norms = norms[order]
     best = float(norms[:k].sum())
@@ -91,8 +92,7 @@ def norm_of_group_sum(vectors: Array, k: int, steps: int = 10) -> float:
             return k * t
         q = norms[:count]
         factor = np.where(q <= 2 * t, (q - t) / q**2, 1 / (4 * t))
-        gram = (vectors[:count] * factor[:, None]).T @ vectors[:count]
-        return k * t + float(np.linalg.eigvalsh(gram)[-1])
+        return k * t + largest_eigenvalue(gram(vectors[:count], factor))
 
     kth = max(float(norms[min(k, len(norms)) - 1]), 1e-300)
     return min(best, _golden_section(bound, np.log(0.05 * kth), np.log(kth), steps)) * (1 + SUM_TOLERANCE)
@@ -148,7 +148,7 @@ def signed_top_k(
     count = len(points)
     if k <= 0:
         return np.zeros(count), np.zeros(count)
-    norms = np.linalg.norm(points, axis=1)
+    norms = lengths(points)
     floor = norms * columns.floor
     if addend_scale is not None:
         floor = floor + addend_scale * columns.addend_floor
@@ -221,7 +221,7 @@ def _rounding(columns: Columns, norms: Array, scale: Array | None, k: int, singl
     """What the arithmetic of one block may lose: (p + 8) units a product, plus the long sum."""
     unit = 1.2e-7 if single else 2.3e-16
     p = columns.vectors.shape[1]
-    sizes = np.linalg.norm(columns.vectors, axis=1)
+    sizes = lengths(columns.vectors)
     largest = float(sizes.max()) if len(sizes) else 0.0
     size = norms * max(float(top_k_sum(sizes, k)), k * largest if single else 0.0)
     if scale is not None and columns.addend is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.certificate.bound_pieces import Rows
+from rocerf.deletion.certificate.matrices import gram, lengths
 from rocerf.models.loss import LARGEST_MOVE, LOGISTIC, Loss
 from rocerf.types import Array, Places
 
@@ -64,11 +65,6 @@ class Problem:
     def hessian(self, z: Array) -> Array:
         """The Hessian of the objective where the scores are z; (p, p)."""
         return gram(self.design, self.curvature(z)) + np.diag(self.penalty)
-
-
-def gram(rows: Array, weight: Array) -> Array:
-    """``sum_i weight_i x_i x_i'``, (p, p)."""
-    return (rows * weight[:, None]).T @ rows
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ def whiten(problem: Problem) -> White | None:
         problem=problem,
         to_white=to_white,
         rows=rows,
-        norms=np.linalg.norm(rows, axis=1),
+        norms=lengths(rows),
         z=z,
         slope=curvature,
         gradient=to_white.T @ problem.gradient(theta, z),
@@ -155,7 +151,7 @@ def _refined(problem: Problem, curvature: Array, to_white: Array) -> tuple[Array
         found = gram(rows, curvature) + (to_white.T * problem.penalty) @ to_white
         if not np.isfinite(found).all():
             return None
-        rounding = (p + 4) * np.finfo(float).eps * np.linalg.norm(np.abs(x) @ np.abs(to_white), axis=1)
+        rounding = (p + 4) * np.finfo(float).eps * lengths(np.abs(x) @ np.abs(to_white))
         hidden = float(np.sqrt(curvature @ rounding**2))
         left = float(np.linalg.norm(found - np.eye(p), 2))
         error = left + 3 * hidden + 8 * np.sqrt(len(x)) * p * np.finfo(float).eps

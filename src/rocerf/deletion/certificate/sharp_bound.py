@@ -17,8 +17,9 @@ import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import SharpPiece
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
+from rocerf.deletion.certificate.matrices import gram, length, lengths
 from rocerf.deletion.certificate.options import BoxEffort
-from rocerf.deletion.certificate.problem import White, gram
+from rocerf.deletion.certificate.problem import White
 from rocerf.types import Array, Places
 
 #: A box counts as closed only when its image, widened by this much, is inside.
@@ -71,11 +72,11 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
         return None
     half_a, half_d, half_c, spread = matrices
     k, residual = white.problem.k, white.residual_bound(down, up)
-    kept, dropped = _kept_columns(residual * np.linalg.norm(white.rows @ half_a, axis=1), k, keep)
+    kept, dropped = _kept_columns(residual * lengths(white.rows @ half_a), k, keep)
     gamma_a, _, _ = _group_norm(white, half_a, residual, kept, dropped, np.inf)
     cap = np.sqrt(spread) * gamma_a
     gamma_d, coupling, pull_coupling = _group_norm(white, half_d, residual, kept, dropped, cap)
-    pull_c = float(np.linalg.norm(white.pull @ half_c))
+    pull_c = length(white.pull @ half_c)
     gamma_c = np.inf
     if k > _FEW_DELETIONS:
         gamma_c = norm_of_group_sum(((white.rows @ half_c) * residual[:, None])[residual > 0], k) + k * pull_c
@@ -87,9 +88,9 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
         coupling=coupling,
         pull_coupling=pull_coupling,
         gamma_d=max(gamma_d, 1e-30),
-        g0_a=float(np.linalg.norm(white.gradient @ half_a)),
-        g0_d=float(np.linalg.norm(white.gradient @ half_d)),
-        g0_c=float(np.linalg.norm(white.gradient @ half_c)),
+        g0_a=length(white.gradient @ half_a),
+        g0_d=length(white.gradient @ half_d),
+        g0_c=length(white.gradient @ half_c),
         pull_c=pull_c,
         gamma_c=min(gamma_c, np.sqrt(gamma_a**2 + gamma_d**2 / 2) * (1 + CLOSING_TOLERANCE)),
         kept=kept,
@@ -152,10 +153,10 @@ def _group_norm(
     """
     problem, k = white.problem, white.problem.k
     rows = white.rows @ half
-    norms = np.linalg.norm(rows, axis=1)
+    norms = lengths(rows)
     signed = rows * problem.sign[:, None]
     pull = white.pull @ half
-    pull_norm = float(np.linalg.norm(pull))
+    pull_norm = length(pull)
     alpha = signed * residual[:, None]
     # For a few deletions the bound of the norm by an eigenvalue is no better than what follows, and dearer.
     steps = 10 if k > _FEW_DELETIONS else 0
@@ -184,12 +185,12 @@ def image_of_box(
     """
     problem, k = white.problem, white.problem.k
     rows_a = white.rows @ interval.half_a
-    norm_rows = np.linalg.norm(white.rows @ interval.half_c, axis=1)
+    norm_rows = lengths(white.rows @ interval.half_c)
     points = white.rows[pick] if others is None else np.concatenate([white.rows[pick], others])
     points_a = points @ interval.half_a
-    norm_c = np.linalg.norm(points @ interval.half_c, axis=1)
-    norm_d = np.linalg.norm(points @ interval.half_d, axis=1)
-    norm_a = np.linalg.norm(points_a, axis=1)
+    norm_c = lengths(points @ interval.half_c)
+    norm_d = lengths(points @ interval.half_d)
+    norm_a = lengths(points_a)
     factor = 1 / (4 * kappa * interval.gamma_d)
     up, down = signed_top_k(
         points_a,
@@ -220,7 +221,7 @@ def image_of_box(
 def _columns_with_coupling(white: White, interval: Interval, rows_a: Array, factor: float) -> Columns:
     problem, kept = white.problem, interval.kept
     coupled = interval.residual * interval.coupling * factor
-    norms = np.linalg.norm(rows_a[interval.dropped], axis=1)
+    norms = lengths(rows_a[interval.dropped])
     return Columns(
         vectors=rows_a[kept] * (problem.sign * interval.residual)[kept, None],
         floor=float((norms * interval.residual[interval.dropped]).max(initial=0.0)),

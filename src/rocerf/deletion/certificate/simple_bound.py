@@ -12,7 +12,8 @@ import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import SimplePiece
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k
-from rocerf.deletion.certificate.problem import White, gram
+from rocerf.deletion.certificate.matrices import gram, largest_eigenvalue, length
+from rocerf.deletion.certificate.problem import White
 from rocerf.deletion.certificate.sharp_bound import ABSOLUTE_TOLERANCE, CLOSING_TOLERANCE
 from rocerf.types import Array
 
@@ -50,15 +51,15 @@ def _image(white: White, box: Array) -> tuple[Array, float, Array, Array] | None
     if not smallest > 1e-6:
         return None
     residual = white.residual_bound(box, box)
-    pull, g0 = float(np.linalg.norm(white.pull)), float(np.linalg.norm(white.gradient))
+    pull, g0 = length(white.pull), length(white.gradient)
     able = residual > 0
     columns = Columns((rows * (problem.sign * residual)[:, None])[able], 0.0)
     radius = (norm_of_group_sum(columns.vectors, k) + k * pull + g0) / smallest
     radius = radius * (1 + CLOSING_TOLERANCE) + ABSOLUTE_TOLERANCE
     q = problem.weight * problem.loss.second_order_factor(white.z, box)
-    quadratic = float(np.linalg.eigvalsh(gram(rows, q * white.norms))[-1])
+    quadratic = largest_eigenvalue(gram(rows, q * white.norms))
     up, down = signed_top_k(rows, columns, k, shift=rows @ white.pull)
-    taken = float(np.linalg.eigvalsh(lost)[-1])
+    taken = largest_eigenvalue(lost)
     rest = white.norms * (quadratic * radius**2 + g0 + (taken + white.error) * radius)
     image = np.minimum(white.norms * radius, np.maximum(up, down) + rest)
     slack = ABSOLUTE_TOLERANCE + white.rounding * radius
@@ -68,7 +69,7 @@ def _image(white: White, box: Array) -> tuple[Array, float, Array, Array] | None
 def _better_remainder(white: White, box: Array, radius: float, q: Array, residual: Array) -> SimplePiece:
     """Build both pieces and keep the one with the smaller drop at rows near the boundary."""
     problem = white.problem
-    largest = max(float(np.linalg.eigvalsh(white.row_penalty)[-1]), 0.0)
+    largest = max(largest_eigenvalue(white.row_penalty), 0.0)
     spectral = SimplePiece(
         theta=problem.theta,
         to_white=white.to_white,
@@ -77,7 +78,7 @@ def _better_remainder(white: White, box: Array, radius: float, q: Array, residua
         pull=problem.row_penalty * problem.theta,
         pull_rest=problem.k * np.sqrt(largest) * radius,
         root_penalty=np.sqrt(problem.row_penalty),
-        g0=float(np.linalg.norm(white.gradient)) + white.error * radius,
+        g0=length(white.gradient) + white.error * radius,
         k=problem.k,
         spectral=True,
     )

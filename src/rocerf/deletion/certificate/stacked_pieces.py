@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, SharpPiece, Zetas, a_hair_lower
+from rocerf.deletion.certificate.matrices import lengths
 from rocerf.types import Array
 
 #: Fewer pieces with the same k than this are asked one by one.
@@ -35,7 +36,7 @@ class SharpStack:
 
     def _at(self, point: Array) -> Array:
         white = point @ self.to_a  # (pieces, p)
-        size, r = np.linalg.norm(white, axis=1), np.linalg.norm(point @ self.to_d, axis=1)
+        size, r = lengths(white), lengths(point @ self.to_d)
         image = np.einsum("fpq,fq->fp", self.to_a, white)
         linear = (image @ self.design.T) * self.residual
         shift = -np.einsum("fp,fp->f", image, self.pull)
