@@ -51,7 +51,7 @@ class DeviceRowEffects:
     def worst(self, directions: Array, k: int) -> WorstRows:
         """The at most k most harmful rows for each person."""
         if k == 0 or not len(directions):
-            return WorstRows(np.empty(0, np.intp), np.empty(0), np.zeros(len(directions) + 1, np.intp))
+            return WorstRows.counted(np.empty(0, np.intp), np.empty(0), np.zeros(len(directions), np.intp))
         size = max(1, BLOCK // len(self.rows))
         values, places = [], []
         for people in chunks(len(directions), size):
@@ -61,8 +61,7 @@ class DeviceRowEffects:
             places.append(smallest.indices.cpu().numpy())
         value, place = np.concatenate(values), np.concatenate(places)
         harmful = value < 0  # "at most k": deleting a row that helps is never worst
-        starts = np.concatenate([[0], np.cumsum(harmful.sum(axis=1))]).astype(np.intp)
-        return WorstRows(place[harmful].astype(np.intp), value[harmful], starts)
+        return WorstRows.counted(place[harmful].astype(np.intp), value[harmful], harmful.sum(axis=1))
 
     def shifts(self, worst: WorstRows) -> Array:
         """Sum of the effects of each person's worst rows, shape (P, p)."""

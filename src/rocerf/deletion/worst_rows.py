@@ -33,6 +33,10 @@ SAMPLE_LEAST = 1024
 SAMPLE_MOST = 8192
 
 
+#: Owners, values and positions of rows, one entry for each.
+Flat = tuple[Places, Array, Places]
+
+
 @dataclass(frozen=True, eq=False)
 class WorstRows:
     """For each of P people at most k positions in the effects, with their (negative) values.
@@ -43,6 +47,11 @@ class WorstRows:
     positions: Places
     values: Array
     starts: Places
+
+    @classmethod
+    def counted(cls, positions: Places, values: Array, counts: Places) -> WorstRows:
+        """From how many each person has, in the order of the people."""
+        return cls(positions, values, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -56,6 +65,11 @@ class WorstRows:
     def owners(self) -> Places:
         """The person of each position, flat."""
         return np.repeat(np.arange(len(self)), self.counts)
+
+    @property
+    def flat(self) -> Flat:
+        """Person, value and position of every row."""
+        return self.owners, self.values, self.positions
 
     @property
     def drops(self) -> Array:
@@ -101,9 +115,11 @@ def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
     """
     people = len(directions)
     if people == 0 or k == 0 or len(effects) == 0:
-        return WorstRows(np.empty(0, np.intp), np.empty(0), np.zeros(people + 1, np.intp))
+        return WorstRows.counted(np.empty(0, np.intp), np.empty(0), np.zeros(people, np.intp))
     blocks = chunks(people, PEOPLE_BLOCK)
-    return _stack(each(lambda block: _worst_of_block(directions[block], effects, k), blocks, Threads()))
+    found = each(lambda block: _worst_of_block(directions[block], effects, k), blocks, Threads())
+    parts = zip(*((worst.positions, worst.values, worst.counts) for worst in found), strict=True)
+    return WorstRows.counted(*map(np.concatenate, parts))
 
 
 def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: int) -> Array:
@@ -140,10 +156,7 @@ def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
     >>> merge(a, b, k=2).of(0).tolist()
     [0, 7]
     """
-    owners = np.concatenate([first.owners, second.owners])
-    values = np.concatenate([first.values, second.values])
-    positions = np.concatenate([first.positions, second.positions])
-    return _k_smallest(owners, values, positions, len(first), k)
+    return _k_smallest([first.flat, second.flat], len(first), k)
 
 
 def k_smallest_columns(scores: Array, k: int) -> WorstRows:
@@ -155,10 +168,8 @@ def k_smallest_columns(scores: Array, k: int) -> WorstRows:
     [2, 3]
     """
     people, n = scores.shape
-    stride = max(1, n // SAMPLE_LEAST)
-    sample = scores[:, ::stride]
-    expected = k * sample.shape[1] / n
-    rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)
+    sample = scores[:, :: max(1, n // SAMPLE_LEAST)]
+    rank = _rank(k, sample.shape[1], n)
     threshold = np.zeros(people)
     if rank < sample.shape[1]:
         threshold = np.minimum(np.partition(sample, rank, axis=1)[:, rank], 0.0)
@@ -166,7 +177,13 @@ def k_smallest_columns(scores: Array, k: int) -> WorstRows:
     missed = (np.bincount(owners, minlength=people) < k) & (threshold < 0)
     if missed.any():
         owners, columns = np.divmod(np.flatnonzero(scores < np.where(missed, 0.0, threshold)[:, None]), n)
-    return _k_smallest(owners, scores[owners, columns], columns, people, k)
+    return _k_smallest([(owners, scores[owners, columns], columns)], people, k)
+
+
+def _rank(k: int, sample: int, n: int) -> int:
+    """The rank in a sample that is hardly ever below rank k of all n: three deviations of sampling noise above it."""
+    expected = k * sample / n
+    return int(expected + 3.0 * np.sqrt(expected) + 2.0)
 
 
 def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
@@ -176,19 +193,17 @@ def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
     if len(missed) == 0:
         return found
     again = _below(block[missed], effects, np.zeros(len(missed)), k)
-    kept = ~np.isin(found.owners, missed)
-    owners = np.concatenate([found.owners[kept], missed[again.owners]])
-    values = np.concatenate([found.values[kept], again.values])
-    positions = np.concatenate([found.positions[kept], again.positions])
-    return _k_smallest(owners, values, positions, len(block), k)
+    owners, values, positions = found.flat
+    kept = ~np.isin(owners, missed)
+    anew = missed[again.owners], again.values, again.positions
+    return _k_smallest([(owners[kept], values[kept], positions[kept]), anew], len(block), k)
 
 
 def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
     """A value a little above each person's k-th smallest, never above 0."""
     n = len(effects)
     sample = min(n, SAMPLE_MOST, max(SAMPLE_LEAST, int(n * SAMPLE_SHARE)))
-    expected = k * sample / n
-    rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)  # three deviations of sampling noise
+    rank = _rank(k, sample, n)
     if rank >= sample:
         return np.zeros(len(block))
     scores = block @ effects[:sample].T
@@ -198,9 +213,8 @@ def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
 
 def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
     """The k smallest values strictly below each person's threshold."""
-    threshold = threshold.copy()
     room = len(block) * 4 * (k + ROW_BLOCK)
-    kept: list[tuple[Places, Array, Places]] = []
+    kept: list[Flat] = []
     held = 0
     for rows in chunks(len(effects), ROW_BLOCK):
         scores = block @ effects[rows].T
@@ -209,22 +223,15 @@ def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
         kept.append((owners, scores.ravel()[flat], columns + rows.start))
         held += len(flat)
         if held > room:  # only when the threshold is loose: squeeze, and tighten it
-            squeezed = _k_smallest(*_joined(kept), len(block), k)
-            full = squeezed.counts == k
-            largest = np.full(len(block), -np.inf)
-            np.maximum.at(largest, squeezed.owners, squeezed.values)
-            threshold = np.where(full, largest, threshold)
-            kept, held = [(squeezed.owners, squeezed.values, squeezed.positions)], len(squeezed.values)
-    return _k_smallest(*_joined(kept), len(block), k)
+            squeezed = _k_smallest(kept, len(block), k)
+            threshold = np.minimum(threshold, squeezed.thresholds(k))
+            kept, held = [squeezed.flat], len(squeezed.values)
+    return _k_smallest(kept, len(block), k)
 
 
-def _joined(parts: list[tuple[Places, Array, Places]]) -> tuple[Places, Array, Places]:
-    owners, values, positions = zip(*parts, strict=True)
-    return np.concatenate(owners), np.concatenate(values), np.concatenate(positions)
-
-
-def _k_smallest(owners: Places, values: Array, positions: Places, people: int, k: int) -> WorstRows:
-    """Keep each owner's k smallest values of a flat list in any order."""
+def _k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
+    """Keep each owner's k smallest values of flat lists in any order."""
+    owners, values, positions = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(owners, kind="stable")
     owners, values, positions = owners[order], values[order], positions[order]
     counts = np.bincount(owners, minlength=people)
@@ -236,13 +243,4 @@ def _k_smallest(owners: Places, values: Array, positions: Places, people: int, k
         chosen = (best + first[:, None])[np.take_along_axis(table, best, axis=1) < np.inf]
         values, positions = values[chosen], positions[chosen]
         counts = np.minimum(counts, k)
-    return WorstRows(positions, values, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
-
-
-def _stack(parts: list[WorstRows]) -> WorstRows:
-    counts = np.concatenate([part.counts for part in parts])
-    return WorstRows(
-        np.concatenate([part.positions for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
-    )
+    return WorstRows.counted(positions, values, counts)
