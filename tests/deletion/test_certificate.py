@@ -33,7 +33,7 @@ TOLERANCE = 1e-9
 def sharp_only(problem: Problem, effort: BoxEffort | None = None) -> SharpPiece | None:
     white = whiten(problem)
     box = None if white is None else close_box(white, BoxEffort() if effort is None else effort)
-    return None if white is None or box is None else sharp_piece(white, box[2])
+    return None if white is None or box is None else sharp_piece(white, box[1])
 
 
 def lowers(case: Case, *, branch: bool) -> dict[str, np.ndarray]:

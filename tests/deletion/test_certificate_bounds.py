@@ -25,7 +25,7 @@ from rocerf.models.loss import LARGEST_MOVE, LOGISTIC
 def sharp_only(problem: Problem, effort: BoxEffort | None = None) -> SharpPiece | None:
     white = whiten(problem)
     box = None if white is None else close_box(white, BoxEffort() if effort is None else effort)
-    return None if white is None or box is None else sharp_piece(white, box[2])
+    return None if white is None or box is None else sharp_piece(white, box[1])
 
 
 def test_exact_single_deletions_match_brute_force() -> None:
@@ -147,12 +147,12 @@ def test_no_interval_of_matrices_on_a_box_beyond_the_limit() -> None:
     count = len(white.z)
     everything = Sample.everything(white)
     small = np.full(count, 0.1)
-    assert interval_on_box(white, small, small, everything, 1.0) is not None
+    assert interval_on_box(white, np.stack([small, small]), everything, 1.0) is not None
     for value in (LARGEST_MOVE + 1, 700.0, np.inf, np.nan):
         far = small.copy()
         far[3] = value
-        assert interval_on_box(white, far, small, everything, 1.0) is None
-        assert interval_on_box(white, small, far, everything, 1.0) is None
+        assert interval_on_box(white, np.stack([far, small]), everything, 1.0) is None
+        assert interval_on_box(white, np.stack([small, far]), everything, 1.0) is None
 
 
 def collinear_problem(gap: float) -> Problem:

@@ -39,8 +39,8 @@ def compare(seeds: range, figures: list[str], effort: BoxEffort, label: str) -> 
         moves = (thetas - problem.theta) @ np.linalg.inv(white.to_white).T
         values = functionals @ moves.T
         moving = np.concatenate([white.live, white.live, [True]])
-        assert (values.max(axis=1) <= found.up + 1e-9)[moving].all(), seed
-        assert (-values.min(axis=1) <= found.down + 1e-9)[moving].all(), seed
+        assert (values.max(axis=1) <= found.bounds[1] + 1e-9)[moving].all(), seed
+        assert (-values.min(axis=1) <= found.bounds[0] + 1e-9)[moving].all(), seed
 
         real = score - truth
         ratios.extend((score - lower)[real > 1e-3] / real[real > 1e-3])
@@ -49,7 +49,7 @@ def compare(seeds: range, figures: list[str], effort: BoxEffort, label: str) -> 
         box = close_box(white, BoxEffort())
         without_box += box is None
         if box is not None:
-            wins += bool(lower.mean() > sharp_piece(white, box[2]).lower(case.points, rows).mean() + 1e-6)
+            wins += bool(lower.mean() > sharp_piece(white, box[1]).lower(case.points, rows).mean() + 1e-6)
     figures.append(
         f"cells against brute force ({label}), {len(seeds)} problems, no violation, every true move inside: closed "
         f"{closed}, {several} with several cells, {without_box} where one box does not close, better than one box on "

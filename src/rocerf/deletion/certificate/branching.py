@@ -178,21 +178,21 @@ class _Branch:
         """
         problem = white.problem
         reached: dict[float, tuple[SharpPiece, int]] = {}
-        start: tuple[Array, Array] | None = None
+        start: Array | None = None
         for step in _STEPS:
             deletable = problem.deletable.copy()
             deletable[order[:step]] = False
             part = replace(white, problem=replace(problem, deletable=deletable))
             found = close_box(part, self.work.effort, start)
             if found is not None:
-                down, up, interval = found
+                box, interval = found
                 piece = sharp_piece(part, interval)
                 enough = self.work.drop([piece]) <= self.work.most
                 for goal in self.work.goals:
                     if enough or interval.spread <= goal:
                         reached.setdefault(goal, (piece, step))
                 # A wide box may be one of several that close, and a start from it would not find the smallest.
-                start = (down, up) if interval.spread <= 1 else None
+                start = box if interval.spread <= 1 else None
             if self.work.goals[0] in reached or step >= len(order) or self.work.stopped:
                 break
         if not reached:
@@ -221,9 +221,8 @@ def condense(white: White, cuts: CutsPiece, most: int = 96) -> list[Piece]:
     deletable = np.zeros_like(problem.deletable)
     deletable[rows[near]] = True
     part = replace(white, problem=replace(problem, deletable=deletable))
-    down = np.maximum(-moves[near].min(axis=0), 0.0) + widened
-    up = np.maximum(moves[near].max(axis=0), 0.0) + widened
-    interval = interval_on_box(part, down, up, Sample.everything(white), 1.0)
+    hull = np.stack([-moves[near].min(axis=0), moves[near].max(axis=0)])
+    interval = interval_on_box(part, np.maximum(hull, 0.0) + widened, Sample.everything(white), 1.0)
     if interval is None:
         return [cuts]
     exact = CutsPiece(cuts.thetas[1:][far], cuts.error[1:][far], cuts.to_norm)

@@ -89,9 +89,9 @@ class White:
         """Rows whose move matters: present and not all zeros."""
         return (self.norms > 0) & (self.problem.weight > 0)
 
-    def allows(self, down: Array, up: Array) -> bool:
+    def allows(self, box: Array) -> bool:
         """Whether no live row moves by more than LARGEST_MOVE in this box; False also where a bound is no number."""
-        return bool((np.maximum(np.abs(down), np.abs(up)) <= LARGEST_MOVE)[self.live].all())
+        return bool((np.abs(box).max(axis=0) <= LARGEST_MOVE)[self.live].all())
 
     def residual_bound(self, down: Array, up: Array) -> Array:
         """Bounds of ``omega_i |rho_i|`` for all moves in the box, 0 where a row cannot be deleted; (n,)."""

@@ -182,12 +182,12 @@ def _prove_by_boxes(white: White, options: Options) -> tuple[str, list[Piece], s
     reason = "the box of possible moves does not close for this k"
     box = close_box(white, effort)
     if box is not None:
-        found.append(("sharp", [sharp_piece(white, box[2])]))
+        found.append(("sharp", [sharp_piece(white, box[1])]))
     if float(n) * n * p <= _SIMPLE_WORK:
         simple = simple_piece(white)
         if simple is not None:
             found.append(("simple", [simple]))
-    poor = box is None or box[2].spread > options.spread_goal
+    poor = box is None or box[1].spread > options.spread_goal
     if poor and options.branch_nodes > 0 and n <= options.branch_rows and problem.k <= options.branch_k:
         tree = Tree(options, effort)
         if tree.cover(problem):

@@ -63,15 +63,18 @@ class Sample:
         return cls(np.arange(len(white.z)), None)
 
 
-def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: float) -> Interval | None:
-    """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe or the box too large."""
-    if not white.allows(down, up):
+def interval_on_box(white: White, box: Array, sample: Sample, keep: float) -> Interval | None:
+    """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe or the box too large.
+
+    A box (2, n) says how far the score of each row may move down, and up.
+    """
+    if not white.allows(box):
         return None
-    matrices = _matrix_interval(white, down, up, sample)
+    matrices = _matrix_interval(white, box, sample)
     if matrices is None:
         return None
     half_a, half_d, half_c, spread = matrices
-    k, residual = white.problem.k, white.residual_bound(down, up)
+    k, residual = white.problem.k, white.residual_bound(*box)
     kept, dropped = _kept_columns(residual * lengths(white.rows @ half_a), k, keep)
     gamma_a, _, _ = _group_norm(white, half_a, residual, kept, dropped, np.inf)
     cap = np.sqrt(spread) * gamma_a
@@ -99,12 +102,12 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
     )
 
 
-def _matrix_interval(white: White, down: Array, up: Array, sample: Sample) -> tuple[Array, Array, Array, float] | None:
+def _matrix_interval(white: White, box: Array, sample: Sample) -> tuple[Array, Array, Array, float] | None:
     """Factor A, D and M_lo^{-1}; a proof pass sums the bounds directly over all rows."""
     problem = white.problem
     pick = sample.rows
     rows, weight = white.rows[pick], problem.weight[pick]
-    low, high = (weight * end for end in problem.loss.curvature_interval(white.z[pick], down[pick], up[pick]))
+    low, high = (weight * end for end in problem.loss.curvature_interval(white.z[pick], *box[:, pick]))
     lost = problem.k * white.row_penalty
     if sample.factor is None:
         matrix_low = gram(rows, low) + white.penalty - lost
@@ -177,11 +180,11 @@ def _group_norm(
 
 def image_of_box(
     white: White, interval: Interval, pick: Places, others: Array | None = None, kappa: float = 0.8
-) -> tuple[Array, Array, Array]:
-    """Bound ``-u_i`` and ``u_i`` for the picked rows by (3), Cauchy-Schwarz and the energy.
+) -> tuple[Array, Array]:
+    """Bound ``-u_i`` and ``u_i`` for the picked rows by (3), Cauchy-Schwarz and the energy; (2, m).
 
     ``others`` are further linear functionals of the move (white vectors, (m, p)); their bounds follow those of the
-    rows. Also returns the Cauchy-Schwarz bound of every row. ``zeta = |x|_D / (kappa Gamma_D)`` here.
+    rows. Also returns the Cauchy-Schwarz bound of every row, (n,). ``zeta = |x|_D / (kappa Gamma_D)`` here.
     """
     problem, k = white.problem, white.problem.k
     rows_a = white.rows @ interval.half_a
@@ -192,7 +195,7 @@ def image_of_box(
     norm_d = lengths(points @ interval.half_d)
     norm_a = lengths(points_a)
     factor = 1 / (4 * kappa * interval.gamma_d)
-    up, down = signed_top_k(
+    plus, minus = signed_top_k(
         points_a,
         _columns_with_coupling(white, interval, rows_a, factor),
         k,
@@ -202,9 +205,9 @@ def image_of_box(
     )
     rest = norm_d * (kappa * interval.gamma_d / 4 + interval.g0_d / 2) + norm_a * interval.g0_a
     energy = interval.gamma_c + interval.g0_c
-    up, down = np.minimum(up + rest, norm_c * energy), np.minimum(down + rest, norm_c * energy)
+    image = np.minimum(np.stack([minus, plus]) + rest, norm_c * energy)
     side = norm_rows * energy
-    side[pick] = np.where(problem.sign[pick] > 0, up[: len(pick)], down[: len(pick)])
+    side[pick] = np.where(problem.sign[pick] > 0, image[1, : len(pick)], image[0, : len(pick)])
     total = float(top_k_sum(interval.residual * side, k))
     linear = interval.g0_c + k * interval.pull_c
     energy = min(energy, (linear + np.sqrt(linear**2 + 4 * total)) / 2)
@@ -213,9 +216,8 @@ def image_of_box(
     longest = energy * float(np.linalg.norm(interval.half_c, axis=0).max())
     slack = np.full(len(points), ABSOLUTE_TOLERANCE + longest * float(white.rounding[pick].max(initial=0.0)))
     slack[: len(pick)] = ABSOLUTE_TOLERANCE + longest * white.rounding[pick]
-    up = np.minimum(up, norm_c * energy) * widened + slack
-    down = np.minimum(down, norm_c * energy) * widened + slack
-    return down, up, norm_rows * energy * widened + ABSOLUTE_TOLERANCE
+    image = np.minimum(image, norm_c * energy) * widened + slack
+    return image, norm_rows * energy * widened + ABSOLUTE_TOLERANCE
 
 
 def _columns_with_coupling(white: White, interval: Interval, rows_a: Array, factor: float) -> Columns:
@@ -230,9 +232,7 @@ def _columns_with_coupling(white: White, interval: Interval, rows_a: Array, fact
     )
 
 
-def close_box(
-    white: White, effort: BoxEffort, guess: tuple[Array, Array] | None = None
-) -> tuple[Array, Array, Interval] | None:
+def close_box(white: White, effort: BoxEffort, guess: Array | None = None) -> tuple[Array, Interval] | None:
     """Find a box that the bounds map strictly into itself, then shrink it; None if none is found.
 
     Only the last strict self-map over *all* live rows is the proof; how the box was grown is irrelevant to it, and so
@@ -241,63 +241,60 @@ def close_box(
     everything = Sample.everything(white)
     found = None if guess is None else _grow(white, replace(effort, passes=12), everything, guess)
     if found is None:
-        zero = np.zeros(len(white.z))
+        nothing = np.zeros((2, len(white.z)))
         sample = everything if effort.sample is None else search_sample(white, effort.sample)
-        found = _grow(white, effort, sample, (zero, zero))
+        found = _grow(white, effort, sample, nothing)
         if found is None and effort.patience > effort.passes:  # a leap may have gone past a wide box that closes
-            found = _grow(white, effort, sample, (zero, zero), leaps=False)
+            found = _grow(white, effort, sample, nothing, leaps=False)
         if found is None:
             return None
         if sample.factor is not None:
-            down, up, _ = image_of_box(white, found[2], everything.rows)
+            image, _ = image_of_box(white, found[1], everything.rows)
             slowly = replace(effort, passes=effort.proof_passes, growth=1 + (effort.growth - 1) / 5)
-            found = _grow(white, slowly, everything, (down * slowly.growth, up * slowly.growth))
+            found = _grow(white, slowly, everything, image * slowly.growth)
             if found is None:
                 return None
-    return _shrink(white, effort, found[0], found[1])
+    return _shrink(white, effort, found[0])
 
 
-def _shrink(white: White, effort: BoxEffort, down: Array, up: Array) -> tuple[Array, Array, Interval] | None:
+def _shrink(white: White, effort: BoxEffort, box: Array) -> tuple[Array, Interval] | None:
     """Reapply the bounds to a proven box: its image contains all moves as well."""
     everything = Sample.everything(white)
     for _ in range(effort.shrink_passes):
-        interval = interval_on_box(white, down, up, everything, effort.keep)
+        interval = interval_on_box(white, box, everything, effort.keep)
         if interval is None:  # cannot happen on a smaller box, up to rounding
             return None
-        new_down, new_up, _ = image_of_box(white, interval, everything.rows)
-        gain = 1 - float(np.sum(np.minimum(new_up, up)) / np.sum(up))
-        down, up = np.minimum(down, new_down), np.minimum(up, new_up)
+        smaller = np.minimum(box, image_of_box(white, interval, everything.rows)[0])
+        gain = 1 - float(np.sum(smaller[1]) / np.sum(box[1]))
+        box = smaller
         if gain < 1e-3:
             break
-    interval = interval_on_box(white, down, up, everything, effort.keep)
-    return None if interval is None else (down, up, interval)
+    interval = interval_on_box(white, box, everything, effort.keep)
+    return None if interval is None else (box, interval)
 
 
 def _grow(
-    white: White, effort: BoxEffort, sample: Sample, start: tuple[Array, Array], leaps: bool = True
-) -> tuple[Array, Array, Interval] | None:
+    white: White, effort: BoxEffort, sample: Sample, start: Array, leaps: bool = True
+) -> tuple[Array, Interval] | None:
     """Grow a box until it maps into itself on the sample's rows (all rows: a proof)."""
     pick, live = sample.rows, white.live
     proof = sample.factor is None
-    down, up = start[0].copy(), start[1].copy()
+    box = start.copy()
     pace = Pace(white.norms[pick] * live[pick], effort.patience)
     for _ in range(effort.passes):
-        interval = interval_on_box(white, down, up, sample, effort.keep)
+        interval = interval_on_box(white, box, sample, effort.keep)
         if interval is None or interval.spread > effort.spread_limit:
             return None
-        new_down, new_up, schwarz = image_of_box(white, interval, pick)
-        inside = (new_down < down[pick]) & (new_up < up[pick])
-        if inside[live[pick]].all():
-            return (new_down, new_up, interval) if proof else (down, up, interval)
-        ahead = pace.factor(new_down, new_up)
+        image, schwarz = image_of_box(white, interval, pick)
+        if (image < box[:, pick])[:, live[pick]].all():
+            return (image if proof else box), interval
+        ahead = pace.factor(image)
         if ahead is None:
             return None
         if not proof:  # rows outside the sample follow the median ratio to Cauchy-Schwarz
-            down = np.maximum(down, schwarz * np.median(new_down / schwarz[pick]))
-            up = np.maximum(up, schwarz * np.median(new_up / schwarz[pick]))
+            box = np.maximum(box, schwarz * np.median(image / schwarz[pick], axis=1)[:, None])
         grown = effort.growth * (ahead if leaps else 1.0)
-        down[pick] = np.where(new_down >= down[pick], new_down * grown, down[pick])
-        up[pick] = np.where(new_up >= up[pick], new_up * grown, up[pick])
+        box[:, pick] = np.where(image >= box[:, pick], image * grown, box[:, pick])
     return None
 
 
@@ -309,9 +306,9 @@ class Pace:
         self.sizes: list[float] = []
         self.diverging = 0
 
-    def factor(self, down: Array, up: Array) -> float | None:
+    def factor(self, image: Array) -> float | None:
         """By how much the next box should exceed this image; None where the images drift apart for good."""
-        self.sizes.append(float(self.weight @ (down + up)))
+        self.sizes.append(float(self.weight @ image.sum(axis=0)))
         if not np.isfinite(self.sizes[-1]):
             return None
         if len(self.sizes) < 3:

@@ -21,16 +21,14 @@ from rocerf.types import Array
 def simple_piece(white: White, passes: int = 80, growth: float = 1.02) -> SimplePiece | None:
     """Close the symmetric box ``|u_i| <= U_i`` and return the better of the two remainders."""
     box = np.zeros(len(white.z))
-    closed = False
     for _ in range(passes):
         image = _image(white, box)
-        if image is None or not white.allows(image[0], image[0]):
+        if image is None or not white.allows(image[0][None]):
             return None
         if (image[0] < box)[white.live].all():
-            closed = True
             break
         box = np.where(image[0] >= box, image[0] * growth, box)
-    if not closed:
+    else:
         return None
     for _ in range(4):
         smaller = _image(white, box)
