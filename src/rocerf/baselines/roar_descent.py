@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of
 from rocerf.models.local_linear import LocalLinearModel
+from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import LinearModel, Refittable
 from rocerf.recourse.master.master import Master
 from rocerf.types import Array, Progress
@@ -177,8 +177,8 @@ def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: flo
     on, result, loss = BoxedAdam(problem, STEP_SIZE), problem.start(), np.ones(len(problem.z0))
     for _ in range(STEPS):
         worst = models.score(on.z) - delta_max * (np.abs(on.z).sum(axis=1) + 1.0)
-        before, loss = loss, np.logaddexp(0.0, -worst) + lam * on.cost()
-        on.step(-expit(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), lam)
+        before, loss = loss, LOGISTIC.value(-worst) + lam * on.cost()
+        on.step(-LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), lam)
         result[on.people] = on.z
         open_ = np.abs(loss - before) > TOLERANCE
         if not open_.any():

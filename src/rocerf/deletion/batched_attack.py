@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
-from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.pipeline_refits import with_pipeline_refits
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.searches import search
-from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.models.model import ExactModel
+from rocerf.passes import one_blas_thread, workers
 from rocerf.types import Array, Places, Progress
 
 #: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
@@ -28,11 +28,11 @@ BLOCK_ENTRIES = 2_000_000
 
 
 class BatchedAttacker:
-    """Searches over :class:`ManyModels`, in blocks of points shared out among threads."""
+    """Searches over :class:`BatchedNewton`, in blocks of points shared out among threads."""
 
     def __init__(self, model: ExactModel, k: int) -> None:
         self.model, self.k = model, k
-        self.models = ManyModels.of(model.frozen)
+        self.models = BatchedNewton.of(model.frozen)
 
     @cached_property
     def _groups(self) -> RareGroups:

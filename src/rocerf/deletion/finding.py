@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.many_models import Deletions, ManyModels
+from rocerf.deletion.batched_newton import BatchedNewton, Deletions
 from rocerf.types import Array
 
 Rows = NDArray[np.intp]
@@ -26,7 +26,7 @@ class Finding:
     ran: list[str] = field(default_factory=list)
 
     @classmethod
-    def nothing_deleted(cls, models: ManyModels, directions: Array) -> Finding:
+    def nothing_deleted(cls, models: BatchedNewton, directions: Array) -> Finding:
         """Before any search: the model as it is."""
         count = len(directions)
         return cls(
