@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.guess import guessed_again, leaving_out, named_categories
 from rocerf.errors import OptionError
-from rocerf.models.forgetting import forgotten
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
@@ -31,7 +30,7 @@ def forgotten_explainer(explainer: Rocerf, ids: Iterable[Any]) -> Rocerf:
     from rocerf.explainer.explainer import Rocerf
 
     declared = _declared(explainer.schema, explainer._table)
-    model = forgotten(explainer.model, ids, declared)
+    model = explainer.model.forget(ids, declared=declared)
     return Rocerf(
         model,
         explainer.k,
