@@ -76,6 +76,8 @@ class Bare:
             *("train", "matrix", "score", "deployed_score", "predict", "without", "refitted", "restored"),
             *("removable_class", "assumptions", "save", "threshold", "frames", "schema", "preprocessing", "own_refit"),
             "own_rows",
+            "known_by",
+            "forget",
         ):
             setattr(self, name, getattr(model, name))
 

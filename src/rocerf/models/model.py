@@ -15,7 +15,7 @@ A new kind of model starts from :class:`rocerf.models.base.BaseModel`, which has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -164,6 +164,17 @@ class Refittable(Classifier, Protocol):
 
     def restored(self, arrays: Sequence[Any]) -> Ensemble:
         """Retrained models from their saved arrays, for models whose ensembles have some."""
+        ...
+
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> Self:
+        """A new model in which nothing of these rows is left, as if they had never been there.
+
+        ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
+        """
+        ...
+
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others, all that retraining depends on: plain values, and arrays."""
         ...
 
     def assumptions(self) -> tuple[Said, ...]:
