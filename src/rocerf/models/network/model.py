@@ -28,7 +28,7 @@ from rocerf.models.network.network import (
 )
 from rocerf.models.network.objective import NetworkObjective
 from rocerf.models.network.options import NetworkOptions, derived_seed
-from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, UsersTraining, refuse_constant
+from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, Retrainings, UsersTraining, refuse_constant
 from rocerf.models.network.slopes import refuse_strange_module
 from rocerf.models.network.training import Training
 from rocerf.models.options import checked_seed, one_of, positive_whole, refuse_bare_rows
@@ -168,7 +168,9 @@ class NeuralModel(BaseModel):
         progress: Progress | None = None,
     ) -> NeuralModel:
         everything = [np.arange(len(train))]
-        stack = retrainer.stack(train, design, everything, [options.seed], None, options.device, progress)
+        stack = retrainer.stack(
+            Retrainings(train, design, everything, [options.seed], options.device, progress=progress)
+        )
         module = with_state(retrainer.architecture.module(), [values[0] for values in stack])
         return cls(train, module, design, retrainer, options)
 
@@ -326,7 +328,7 @@ class NeuralModel(BaseModel):
         rows = np.arange(len(self.train))
         kept = [np.delete(rows, out) for out in gone]
         start = self.module if retraining == "warm" else None
-        return self.retrainer.stack(self.train, self.design, kept, seeds, start, self.device, progress)
+        return self.retrainer.stack(Retrainings(self.train, self.design, kept, seeds, self.device, start, progress))
 
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""
