@@ -396,12 +396,12 @@ class LogisticModel(BaseModel):
         """What "retrained" means for this model, in sentences: objective, scaling, threshold, tolerance."""
         penalty = self.penalty
         convention = (
-            Said.of("models.logistic.fixed_penalty", strength=f"{penalty.per_model:g}")
+            Said.of("models.logistic.fixed_penalty", strength=penalty.per_model)
             if penalty.per_row == 0
-            else Said.of("models.logistic.mean_penalty", strength=f"{penalty.per_row / 2:g}")
+            else Said.of("models.logistic.mean_penalty", strength=penalty.per_row / 2)
         )
         stays = (Said.of("models.logistic.stays"),) if self.parts is None else self.parts.assumptions()
-        reached = Said.of("models.logistic.optimum", decrement=f"{max(self.optimality, 1e-10):.0e}")
+        reached = Said.of("models.logistic.optimum", decrement=max(self.optimality, 1e-10))
         return (convention, *stays, *self._who_retrains(), *self.arithmetic.assumptions(), reached)
 
     def _who_retrains(self) -> tuple[Said, ...]:

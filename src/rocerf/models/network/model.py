@@ -366,7 +366,7 @@ class NeuralModel(BaseModel):
         said = (self._retrainer.sentence(), Said.of("models.network.stays"))
         if self.accuracy > self.majority_rate:
             return said
-        return (*said, Said.of("models.network.weak", accuracy=f"{self.accuracy:.1%}"))
+        return (*said, Said.of("models.network.weak", accuracy=self.accuracy))
 
     def state(self) -> State:
         """Network and training rows as plain values and arrays, to be kept anywhere."""
