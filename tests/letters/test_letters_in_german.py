@@ -127,8 +127,9 @@ def test_every_promise_about_a_logistic_model(
 
 @pytest.mark.parametrize("promise", ["first_order", "local_linear", "authors", "simulated"])
 def test_every_promise_about_a_network(promise: str) -> None:
-    network = small_network()
-    promises = {"authors": LocalLinear(network, 2, sampling="authors"), "simulated": FEW}
+    network = small_network(n=40)
+    few = Simulated(validity=0.5, shaping=2, choosing=2, checking=1)
+    promises = {"authors": LocalLinear(network, 2, sampling="authors"), "simulated": few}
     explainer = Rocerf(network, 2, promise=promises.get(promise, promise))
     X = network.train.X[network.predict(network.train.X) == 0]
     for letter in letters_of(explainer, X[:6]):
