@@ -18,8 +18,7 @@ from scipy.special import logit
 
 from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
-from rocerf.data.training_set import TrainingSet
-from rocerf.data.training_set_state import rows_in
+from rocerf.data.training_set import TrainingSet, rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.model import RETRAININGS, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
