@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
+    from rocerf.storage.state import State as State
 
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
 _HOMES = {
@@ -60,6 +61,7 @@ _HOMES = {
     "Recourses": "rocerf.recourse.result",
     "Rocerf": "rocerf.explainer.explainer",
     "RocerfError": "rocerf.errors",
+    "State": "rocerf.storage.state",
     "Status": "rocerf.recourse.result",
     "TrainingSet": "rocerf.data.training_set",
     "from_pipeline": "rocerf.models.sklearn.pipeline",

@@ -76,8 +76,8 @@ class Guess:
 def _said(feature: Feature, fields: Collection[str]) -> dict[str, Any]:
     """The fields' values, as far as they say anything of such a feature."""
     bounded = feature.kind in (Kind.CONTINUOUS, Kind.INTEGER)
-    told = {"kind": True, "lower": bounded, "upper": bounded, "categories": feature.kind is Kind.CATEGORICAL}
-    return {name: getattr(feature, name) for name in GUESSED if name in fields and told[name]}
+    there = {"kind": True, "lower": bounded, "upper": bounded, "categories": feature.kind is Kind.CATEGORICAL}
+    return {name: getattr(feature, name) for name in GUESSED if name in fields and there[name]}
 
 
 def _plain(value: Any) -> Any:

@@ -270,7 +270,7 @@ class FeatureSchema:
             )
 
     def validate(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """Hold the schema against rows of the user's own columns: refuse what cannot be, tell what is unusual.
+        """Hold the schema against rows of the user's own columns: refuse what cannot be, say what is unusual.
 
         Raises SchemaError for missing columns, unknown categories, 0/1 columns with other values and groups that do not
         sum to one. Returns sentences about bounds and relations that some rows break, which is allowed: a person there

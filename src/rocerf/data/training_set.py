@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, some, unmasked
-from rocerf.errors import DataError, IdError, LabelError
+from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, plain, some, unmasked
+from rocerf.errors import DataError, FileFormatError, IdError, LabelError
+from rocerf.storage.state import State
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rocerf.storage.state import State
 
+#: The state of a training set.
+FORMAT = "rocerf-training-set/1"
 
 #: Relative difference of numbers that are equal but for rounding: a few units in the last place.
 ROUNDING = 8 * np.finfo(np.float64).eps
@@ -206,16 +208,25 @@ class TrainingSet:
         return pd.DataFrame(self.X, columns=list(self.columns), index=self.ids)
 
     def state(self) -> State:
-        """The rows as plain values and arrays, to be kept anywhere."""
-        from rocerf.data.training_set_state import state_of
+        """The rows as plain values and arrays, to be kept anywhere; models hold this among what else they say.
 
-        return state_of(self)
+        >>> state = TrainingSet([[1.0], [2.0]], ["no", "yes"], favourable="yes").state()
+        >>> state.values["favourable"], sorted(state.arrays)
+        ('yes', ['X', 'favourable_rows', 'ids'])
+        """
+        values = {
+            "columns": self.columns,
+            "from_frame": self.from_frame,
+            "favourable": plain_label(self.favourable),
+            "unfavourable": plain_label(self.unfavourable),
+            "checksum": self.checksum,
+        }
+        arrays: dict[str, NDArray[Any]] = {"X": self.X, "favourable_rows": self.y, "ids": _plain_ids(self.ids)}
+        return State(FORMAT, values, arrays if self.weights is None else {**arrays, "weights": self.weights})
 
     @classmethod
     def from_state(cls, state: State) -> TrainingSet:
         """The inverse of :meth:`state`; rows that do not match their checksum are refused."""
-        from rocerf.data.training_set_state import FORMAT, rows_in
-
         with state.understood(FORMAT, "TrainingSet.state"):
             return rows_in(state)
 
@@ -310,3 +321,43 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64] |
             f"{array.max()}; correct them or leave them out."
         )
     return _frozen(array.copy())
+
+
+def plain_label(label: Any) -> Any:
+    """A label as JSON can hold it."""
+    value = plain(label)
+    if not isinstance(value, str | int | float | bool):
+        raise DataError(f"Expected labels that are text or numbers to save a model, got {label!r}; map them first.")
+    return value
+
+
+def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    if ids.dtype != object:
+        return ids
+    values = ids.tolist()
+    for kind in (str, int):
+        if all(isinstance(value, kind) for value in values):
+            return np.array(values, dtype=np.str_ if kind is str else np.int64)
+    raise DataError(
+        "Expected row ids that are all text or all whole numbers to save a model, got a mixture; convert them."
+    )
+
+
+def rows_in(state: State) -> TrainingSet:
+    """The rows that a state holds, a training set's or a model's; those that do not match their checksum are refused.
+
+    To be called inside :meth:`~rocerf.storage.state.State.understood`.
+    """
+    about, arrays = state.values, state.arrays
+    X: Any = arrays["X"]
+    if about["from_frame"]:
+        import pandas as pd
+
+        X = pd.DataFrame(X, columns=list(about["columns"]))
+    labels = np.empty(len(X), dtype=object)
+    is_good = arrays["favourable_rows"] == 1
+    labels[is_good], labels[~is_good] = about["favourable"], about["unfavourable"]
+    train = TrainingSet(X, labels, arrays["ids"], favourable=about["favourable"], sample_weight=arrays.get("weights"))
+    if train.checksum != about["checksum"]:
+        raise FileFormatError("Expected the training rows to match their checksum, they do not: the file was altered.")
+    return train

@@ -286,5 +286,5 @@ def _renamed(draft: Path, target: Path) -> bool:
 
 def _moment(target: Path) -> tuple[int, ...]:
     """What changes when another folder gets this name."""
-    told = target.stat()
-    return told.st_dev, told.st_ino, told.st_ctime_ns, told.st_mtime_ns
+    now = target.stat()
+    return now.st_dev, now.st_ino, now.st_ctime_ns, now.st_mtime_ns
