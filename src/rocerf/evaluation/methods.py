@@ -95,7 +95,7 @@ def methods_for(model: Refittable) -> tuple[str, ...]:
 
 
 def _baseline(name: str) -> Factory:
-    # Looked up when it is asked for: one of them needs torch.
+    # Looked up when it is asked for, so that a baseline can be replaced by one with other options.
     return lambda model, options: getattr(baselines, name)(model, preset=options.preset, seed=options.seed)
 
 
