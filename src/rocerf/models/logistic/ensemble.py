@@ -12,6 +12,7 @@ from rocerf.types import Array
 class LinearEnsemble:
     """M models that score ``slopes[m]'x + constants[m]`` in schema space; slopes (M, d), constants (M,).
 
+    >>> import numpy as np
     >>> models = LinearEnsemble(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -1.0]))
     >>> models.scores(np.array([[3.0, 4.0]])).tolist()
     [[3.0], [7.0]]
