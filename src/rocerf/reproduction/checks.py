@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rocerf import baselines
+from rocerf.baselines.registry import Explainer
 from rocerf.data.datasets import load_dataset
 from rocerf.deletion.k import number_of_deletions
-from rocerf.evaluation.methods import Explainer
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.promises.local_linear import LocalLinear
