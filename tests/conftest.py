@@ -75,7 +75,7 @@ class Bare:
     def __init__(self, model: Any) -> None:
         for name in (
             *("train", "matrix", "score", "deployed_score", "predict", "without", "refitted", "restored"),
-            *("removable_class", "assumptions", "save", "threshold", "frames", "schema", "preprocessing", "own_refit"),
+            *("removable_class", "assumptions", "state", "threshold", "frames", "schema", "preprocessing", "own_refit"),
             "own_rows",
             "known_by",
             "forget",
