@@ -31,7 +31,11 @@ class BatchedAttacker:
 
     def __init__(self, model: ExactModel, k: int) -> None:
         self.model, self.k = model, k
-        self.models = ManyModels.of(model.frozen)
+
+    @cached_property
+    def models(self) -> ManyModels:
+        """The batched objective, made at first use and shared with others who attack this model."""
+        return ManyModels.of(self.model.frozen)
 
     @cached_property
     def _groups(self) -> RareGroups:
