@@ -71,9 +71,6 @@ class Noisy(BaseModel):
     def assumptions(self) -> tuple[str, ...]:
         return ("retraining adds noise",)
 
-    def save(self, path: Any) -> None:
-        raise NotImplementedError
-
     def chances(self, X: np.ndarray) -> np.ndarray:
         """The share of all retrained models that accept each point: exact."""
         return norm.cdf(self.score(X) / np.linalg.norm(np.column_stack([X, np.ones(len(X))]) @ self.noise, axis=1))

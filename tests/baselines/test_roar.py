@@ -20,7 +20,8 @@ from rocerf.baselines.roar_descent import TOLERANCE, Descent, Linear, choose_lam
 from rocerf.baselines.standard import StandardProblem
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.local_linear import LocalLinearModel
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Status

@@ -96,9 +96,9 @@ theorem_sizes: []
 @pytest.mark.slow
 def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of job for networks, few people and deletions; the tables and the report know them."""
-    from rocerf import baselines
+    from rocerf.baselines.registry import BASELINES
 
-    monkeypatch.setattr(baselines, "CChvae", partial(baselines.CChvae, epochs=3))
+    monkeypatch.setitem(BASELINES, "cchvae", partial(BASELINES["cchvae"], epochs=3))
     Path("nn.yaml").write_text(SMALL_NETWORKS, "utf-8")
     code, out, _ = run("reproduce", "--settings", "nn.yaml", "--out", "nn", "--workers", 1)
     assert (code, "0 failed" in out) == (0, True)

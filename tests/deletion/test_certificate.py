@@ -17,7 +17,7 @@ from rocerf import LogisticModel, TrainingSet
 from rocerf.deletion.certificate import Certificate, Options, certify, certify_model, largest_k_that_closes
 from rocerf.deletion.certificate.bound_pieces import Rows, SharpPiece
 from rocerf.deletion.certificate.branching import Tree
-from rocerf.deletion.certificate.options import Effort
+from rocerf.deletion.certificate.options import BoxEffort
 from rocerf.deletion.certificate.problem import Problem, whiten
 from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
@@ -31,10 +31,10 @@ COUNT = int(os.environ.get("ROCERF_PROBLEMS", "540"))
 TOLERANCE = 1e-9
 
 
-def sharp_only(problem: Problem, effort: Effort | None = None) -> SharpPiece | None:
+def sharp_only(problem: Problem, effort: BoxEffort | None = None) -> SharpPiece | None:
     white = whiten(problem)
-    box = None if white is None else close_box(white, Effort() if effort is None else effort)
-    return None if white is None or box is None else sharp_piece(white, box[2])
+    box = None if white is None else close_box(white, BoxEffort() if effort is None else effort)
+    return None if white is None or box is None else sharp_piece(white, box[1])
 
 
 def lowers(case: Case, *, branch: bool) -> dict[str, np.ndarray]:
@@ -148,7 +148,7 @@ def test_rows_without_weight_still_carry_their_share_of_a_mean_penalty() -> None
             assert certificate.closed, certificate.reason
             assert certificate.lower(point)[0] <= truth + 1e-9
             versions.add(certificate.version)
-        tree = Tree(Options(spread_goal=0.2), Effort())
+        tree = Tree(Options(spread_goal=0.2), BoxEffort())
         problem = make_problem(model, k)
         assert tree.cover(problem), tree.reason
         rows = Rows(problem.design, problem.sign)
@@ -202,7 +202,7 @@ def test_branching_is_sound_and_tightens(figures: list[str]) -> None:
         problem = case.problem
         if problem.k == 1:
             continue
-        tree = Tree(Options(branch_nodes=400, spread_goal=0.1), Effort())
+        tree = Tree(Options(branch_nodes=400, spread_goal=0.1), BoxEffort())
         if not tree.cover(problem):
             continue
         rows = Rows(problem.design, problem.sign)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from deletion.test_certificate_cases import Case, make_case, retrain_all_subsets
+from rocerf import passes
 from rocerf.deletion.certificate import Certificate, Options, branching, certify, group_sums
 from rocerf.deletion.certificate.bound_pieces import Rows, SharpPiece
 from rocerf.deletion.certificate.branching import Tree
 from rocerf.deletion.certificate.group_sums import largest_values
-from rocerf.deletion.certificate.options import Effort
+from rocerf.deletion.certificate.options import BoxEffort
 from rocerf.deletion.certificate.stacked_pieces import Fears, SharpStack
 
 #: How the tree is asked to work: narrow intervals, whatever closes, and every row branched on that can be.
@@ -28,7 +29,7 @@ WAYS = {
 def branched(case: Case, **options: object) -> Certificate | None:
     """The certificate of a tree, whatever the other versions would say."""
     problem = case.problem
-    tree = Tree(Options(**{"branch_nodes": 400, **options}), Effort())
+    tree = Tree(Options(**{"branch_nodes": 400, **options}), BoxEffort())
     if not tree.cover(problem):
         assert tree.reason
         return None
@@ -159,12 +160,12 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_failed_branch_ends_the_tree_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_with_branches()
-    tree = Tree(Options(spread_goal=0.1, branch_nodes=3), Effort())
+    tree = Tree(Options(spread_goal=0.1, branch_nodes=3), BoxEffort())
     assert not tree.cover(case.problem)
     assert tree.reason == "gave up branching after 3 nodes"
     assert tree.pieces == []
     monkeypatch.setattr(branching, "delete_row", lambda *_: None)
-    tree = Tree(Options(spread_goal=0.1), Effort())
+    tree = Tree(Options(spread_goal=0.1), BoxEffort())
     assert not tree.cover(case.problem)
     assert tree.reason == "after some deletion the model has no optimum"
 
@@ -210,7 +211,7 @@ def test_tables_shared_among_cores_say_the_same(monkeypatch: pytest.MonkeyPatch)
     points, columns = rng.normal(size=(500, 4)), group_sums.Columns(rng.normal(size=(300, 4)), 0.1)
     alone = group_sums.signed_top_k(points, columns, 5)
     monkeypatch.setattr(group_sums, "_SHARED_ENTRIES", 0)
-    monkeypatch.setattr(group_sums, "workers", lambda: 3)
+    monkeypatch.setattr(passes, "workers", lambda: 3)
     for one, other in zip(alone, group_sums.signed_top_k(points, columns, 5), strict=True):
         np.testing.assert_array_equal(one, other)
 

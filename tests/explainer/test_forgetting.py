@@ -31,7 +31,7 @@ from rocerf import EstimatorModel, FeatureSchema, LogisticModel, NeuralModel, Ro
 from rocerf.data.raw_tables import load_raw
 from rocerf.errors import DataError, IdError, OptionError, UnsupportedModelError
 from rocerf.promises import Certified, LocalLinear, Simulated
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 
 Table = tuple[pd.DataFrame, np.ndarray]
 

@@ -12,6 +12,8 @@ from problems import quadratic_program, random_training_set, refused_people, sub
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status
 from rocerf.baselines import Scfe
 from rocerf.promises import FirstOrder
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.solvers.penalty import PenaltyProblem, minimise_by_penalty
 from rocerf.recourse.solvers.solution import GUARD
 
@@ -218,11 +220,11 @@ def test_the_penalty_method_runs_on_torch_arrays() -> None:
         return values, A[which]
 
     wide = torch.full_like(X0, 1e9)
-    problem = PenaltyProblem(X0, torch.tensor(np.array(model.train.spread)), -wide, wide, "l2")
+    problem = PenaltyProblem(X0, -wide, wide, NormCost(Norm.L2, torch.tensor(np.array(model.train.spread))))
     points, found = minimise_by_penalty(read, problem, 0.0)
     assert isinstance(points, torch.Tensor)
     assert bool(found.all())
     exact = Rocerf(model, 1, promise="first_order").explain(people)
-    cost = torch.linalg.norm((points - X0) / problem.scale, dim=1).numpy()
+    cost = torch.linalg.norm((points - X0) / problem.price.scale, dim=1).numpy()
     np.testing.assert_allclose(cost, exact.costs, rtol=2e-3)
     assert bool((read(points)[0] >= 0).all())

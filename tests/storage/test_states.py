@@ -11,10 +11,9 @@ import pytest
 
 import rocerf
 from pipelines import applicants, fitted, model_of, usual
-from rocerf import FeatureSchema, LogisticModel, TrainingSet
+from rocerf import FeatureSchema, LogisticModel, State, TrainingSet
 from rocerf.deletion.certificate import Certificate, certify_model
 from rocerf.errors import FileFormatError
-from rocerf.storage.state import State
 
 
 class Shelf:

@@ -79,7 +79,7 @@ def explain(
     favourable: opt.Favourable,
     people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
     k: opt.Deletions,
-    promise: Annotated[opt.PromiseName, typer.Option(help="What is promised.")] = opt.PromiseName.RETRAINED,
+    promise: Annotated[opt.PromiseName, typer.Option(help="What is promised.")] = "retrained",
     out: opt.Out = None,
     id_column: opt.PeopleIds = None,
     train_id_column: opt.TrainIds = None,
@@ -94,7 +94,7 @@ def explain(
     immutable: Annotated[opt.Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
     max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many attributes change.")] = None,
     alternatives: Annotated[int, typer.Option(min=1, help="Up to so many answers for each person.")] = 1,
-    solver: Annotated[opt.SolverName, typer.Option(help="How the optimum is found.")] = opt.SolverName.AUTO,
+    solver: Annotated[opt.SolverName, typer.Option(help="How the optimum is found.")] = "auto",
     effort: opt.EffortOption = opt.EffortName.NORMAL,
     seed: opt.Seed = 0,
     save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
@@ -115,7 +115,7 @@ def explain(
     options = {"cost": _cost(cost, prices), "schema": ruled, "max_changes": max_changes}
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     with progress_bar(quiet=as_json) as step:
-        if promise is opt.PromiseName.CERTIFIED:
+        if explainer.promise.proven:
             explainer.prepare(lambda done, total: step("proof", done, total))
         batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
     files = [] if out is None else _numbered(out, len(batches))
@@ -157,7 +157,7 @@ def _check_saving(folder: Path, promise: opt.PromiseName) -> None:
     """Refuse, before the work, what could not be saved."""
     from rocerf.explainer.files import check_folder
 
-    if promise is opt.PromiseName.PLAIN:
+    if promise == opt.PLAIN:
         raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
     check_folder(folder)
 
@@ -222,10 +222,10 @@ def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema
 
 def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
     from rocerf.cli.files import read_mapping
-    from rocerf.recourse.cost import CostTable
+    from rocerf.recourse.costs.prices import CostTable
 
     if prices is None:
-        return str(cost or opt.CostName.L2)
+        return str(cost or "l2")
     if cost is not None:
         raise OptionError("Expected --cost or --prices, got both; drop one.")
     return CostTable(read_mapping(prices, "prices of changes"))
@@ -237,7 +237,7 @@ def _explainer(
     from rocerf.explainer.explainer import Rocerf
     from rocerf.promises.plain import Plain
 
-    if promise is opt.PromiseName.PLAIN:
+    if promise == opt.PLAIN:
         return Rocerf(fitted, 0, promise=Plain(fitted), **options)
     margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
     return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
@@ -251,7 +251,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -
         if alternatives > 1
         else (explainer.explain(asking, progress=progress),)
     )
-    if explainer.promise.name != opt.PromiseName.PLAIN:
+    if explainer.promise.name != opt.PLAIN:
         return batches
     return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocerf.models.options import positive_whole
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.costs.cost import Cost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.result import Recourses
 from rocerf.types import Places, Progress

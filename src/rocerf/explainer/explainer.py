@@ -31,7 +31,9 @@ from rocerf.promises.held_out import HeldOut
 from rocerf.promises.promise import Promise
 from rocerf.promises.registry import PromiseOptions, default_k, promise_about
 from rocerf.recourse.asked import Asked
-from rocerf.recourse.cost import Cost, CostTable, cost_named
+from rocerf.recourse.costs.cost import Cost
+from rocerf.recourse.costs.prices import CostTable
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
@@ -70,10 +72,10 @@ class Rocerf:
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
-    cost : "l2", "l1", "mad", "percentile" or CostTable
+    cost : "l2", "l1", "mad", "percentile", a registered name, CostTable or Cost
         What a change costs: a norm of the change, each column in units of its training standard deviation (times the
         schema's weight) or of its median absolute deviation, how far values move among the training rows, or a table
-        of prices (:mod:`rocerf.recourse.cost`).
+        of prices (:mod:`rocerf.recourse.costs`).
     schema : FeatureSchema, optional
         What may change; without it, everything (for a pipeline, what its training rows say).
     max_changes : int, optional
@@ -122,7 +124,7 @@ class Rocerf:
         self.cost_given = cost
         self.cost = cost_named(cost, model.train, self.schema)
         self.solver = solver_for(solver, self.promise)
-        refuse_rules_unknown_to(self.solver, self.schema, self.max_changes, self.cost)
+        refuse_rules_unknown_to(self.solver, self.schema, self.max_changes)
         self._solver = Solver(self.solver, model.train, self.seed)
         margin = checked_delta(delta)
         #: Whether the margin is chosen by retraining after random deletions.
@@ -346,7 +348,7 @@ class Rocerf:
         proven and calibrated first; then the folder takes the place of ``path`` in one step: whatever happens
         meanwhile, the old folder or the new one is there, whole. A folder that holds anything else is not replaced.
         """
-        write_states(path, self.model, self.state())
+        write_states(path, self.state())
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, model: Refittable | None = None) -> Rocerf:
@@ -356,10 +358,10 @@ class Rocerf:
         parameters, penalties, weights, design, threshold) the one that was saved. For a network that came from torch
         give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
         """
-        return cls.from_state(*read_states(path, model))
+        return cls.from_state(read_states(path), model=model)
 
     def state(self) -> dict[str, State]:
-        """Options and promise as plain values and arrays, by name; the model's are its own.
+        """Model, promise and options as plain values and arrays, by these names, to be kept anywhere.
 
         A margin that is to be calibrated is calibrated first, and what the promise proves is proven.
         """
@@ -367,9 +369,9 @@ class Rocerf:
         return states_of(self)
 
     @classmethod
-    def from_state(cls, model: Refittable, states: Mapping[str, State]) -> Rocerf:
-        """The explainer of these states, about the model it was made for; another one is refused."""
-        return explainer_from(cls, model, states)
+    def from_state(cls, states: Mapping[str, State], *, model: Refittable | None = None) -> Rocerf:
+        """What :meth:`state` gave; as :meth:`load`."""
+        return explainer_from(cls, states, model)
 
     def settings(self) -> Settings:
         """How this explainer makes its recourses; a margin that is to be calibrated is calibrated first."""

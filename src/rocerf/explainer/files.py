@@ -9,18 +9,15 @@ checksums, and what was learned or proven must be about the model at hand, in fu
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from rocerf.errors import FileFormatError, OptionError
 from rocerf.explainer.states import FORMAT
-from rocerf.models.model import Refittable
 from rocerf.promises.promise import STATE_FORMAT
-from rocerf.storage.reading import FileRead, told_as
+from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed, sha256_of
 from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
@@ -31,20 +28,13 @@ FORMER_FORMAT = "rocerf-explainer/1"
 #: The files of an explainer, the list of the others first; no folder that holds anything else is replaced.
 MANIFEST, MODEL, PROMISE = FILES = ("explainer.json", "model.npz", "promise.npz")
 
-#: Kinds of models that explainers are saved with, and where they are defined.
-MODELS = {
-    "LogisticModel": "rocerf.models.logistic.model",
-    "NeuralModel": "rocerf.models.network.model",
-    "EstimatorModel": "rocerf.models.sklearn.estimator",
-}
 
-
-def write_states(path: str | PathLike[str], model: Refittable, states: Mapping[str, State]) -> None:
+def write_states(path: str | PathLike[str], states: Mapping[str, State]) -> None:
     """Write model, options and what the promise has learned into a folder, in one step."""
     document = json.loads(json.dumps({"format": FORMAT, **states["options"].values}))
 
     def fill(folder: Path) -> None:
-        model.save(folder / MODEL)
+        states["model"].write(folder / MODEL)
         states["promise"].write(folder / PROMISE)
         document["files"] = {name: sha256_of((folder / name).read_bytes()) for name in (MODEL, PROMISE)}
         write_text(folder / MANIFEST, json.dumps(sealed(document), indent=1), private=True)
@@ -75,16 +65,8 @@ def _ours(contents: Mapping[str, bytes]) -> Collection[str]:
         return ()
 
 
-def read_states(path: str | PathLike[str], model: Refittable | None = None) -> tuple[Refittable, dict[str, State]]:
-    """Model and states from a folder; the model may be given instead of read.
-
-    Files that are missing or changed are refused.
-    """
-    if model is not None and not isinstance(model, Refittable):
-        raise OptionError(
-            f"Expected the model that the explainer was saved with, got {type(model).__name__}; a pipeline goes into "
-            'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
-        )
+def read_states(path: str | PathLike[str]) -> dict[str, State]:
+    """The states of a folder; files that are missing or changed are refused."""
     folder = Path(path)
     advice = "check the path, or save the explainer again with this version"
     with told_as(f"a folder written by Rocerf.save ({FORMAT})", f"{folder} which is not", advice):
@@ -92,12 +74,9 @@ def read_states(path: str | PathLike[str], model: Refittable | None = None) -> t
         promise = State.from_bytes(contents[PROMISE], STATE_FORMAT)
         if promise.values["promise"] != about["options"]["promise"]:
             raise ValueError(f"its {PROMISE} is about the promise {promise.values['promise']!r}")
-        kind = _model_class(about["model"])
-    if model is None:
-        model = kind.load(FileRead(folder / MODEL, contents[MODEL]))
-        assert model is not None
-    own = {name: value for name, value in about.items() if name not in ("format", "files", SEAL)}
-    return model, {"options": State(FORMAT, own), "promise": promise}
+    model = State.from_bytes(contents[MODEL], source=str(folder / MODEL))
+    options = {name: value for name, value in about.items() if name not in ("format", "files", SEAL)}
+    return {"options": State(FORMAT, options, source=str(folder)), "promise": promise, "model": model}
 
 
 def _checked(folder: Path) -> tuple[Mapping[str, bytes], dict[str, Any]]:
@@ -115,10 +94,3 @@ def _checked(folder: Path) -> tuple[Mapping[str, bytes], dict[str, Any]]:
         if sha256_of(contents[name]) != about["files"][name]:
             raise ValueError(f"its {name} is damaged, or was changed or replaced after the explainer was saved")
     return contents, about
-
-
-def _model_class(name: str) -> Any:
-    """The class that wrote the model; networks are imported only where there is one."""
-    if name not in MODELS:
-        raise FileFormatError(f"Expected a model of kind {', '.join(MODELS)}, got {name!r}; save the explainer again.")
-    return getattr(importlib.import_module(MODELS[name]), name)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.guess import guessed_again, leaving_out, named_categories
-from rocerf.models.forgetting import forgotten
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 
 if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
@@ -21,7 +20,7 @@ def forgotten_explainer(explainer: Rocerf, ids: Iterable[Any]) -> Rocerf:
     """The explainer made anew over the model made anew; of the old one only what the user said goes into it."""
     cost = explainer.cost_given
     declared = _declared(explainer.schema, cost if isinstance(cost, CostTable) else None)
-    model = forgotten(explainer.model, ids, declared)
+    model = explainer.model.forget(ids, declared=declared)
     return type(explainer)(
         model,
         explainer.k,

@@ -9,7 +9,7 @@ from rocerf.data.columns import is_number
 from rocerf.data.schema import FeatureSchema, Kind
 from rocerf.errors import OptionError, SchemaError
 from rocerf.models.model import Refittable
-from rocerf.recourse.cost import Cost
+from rocerf.recourse.solvers.solving import SOLVERS
 
 #: What a column of a kind may be in a stricter schema, besides the same.
 _STRICTER = {Kind.CONTINUOUS: (Kind.INTEGER, Kind.BINARY), Kind.INTEGER: (Kind.BINARY,)}
@@ -66,19 +66,13 @@ def checked_delta(delta: Any) -> float | Literal["calibrate"]:
     return float(delta)
 
 
-def refuse_rules_unknown_to(solver: str, schema: FeatureSchema | None, max_changes: int | None, cost: Cost) -> None:
-    """Refuse rules and costs that this solver does not know."""
+def refuse_rules_unknown_to(solver: str, schema: FeatureSchema | None, max_changes: int | None) -> None:
+    """Refuse rules that this solver does not know."""
     ruled = max_changes is not None or (
         schema is not None and (schema.relations or any(f.kind is not Kind.CONTINUOUS or f.step for f in schema))
     )
-    if solver == "penalty" and ruled:
+    if ruled and not SOLVERS[solver].knows_rules:
         raise OptionError(
-            "Expected a schema with bounds and directions only for the solver 'penalty' (Algorithm 1), got steps, "
-            "categories, relations or a limit on changes; leave the solver to 'auto'."
-        )
-    # A cost that is not its own relaxation is no norm.
-    if solver in ("penalty", "search") and cost.relaxed() is not cost:
-        raise OptionError(
-            f"Expected the cost l2, l1 or mad for the solver {solver!r}, got {cost.name!r}; use a model "
-            "with slopes, or one of these costs."
+            f"Expected a schema with bounds and directions only for the solver {solver!r} ({SOLVERS[solver].summary}), "
+            "got steps, categories, relations or a limit on changes; leave the solver to 'auto'."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from rocerf.models.identity import Identity
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import STATE_FORMAT
 from rocerf.promises.registry import PROMISES
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 from rocerf.storage.state import State
 from rocerf.version import __version__
 
@@ -23,9 +24,16 @@ FORMAT = "rocerf-explainer/2"
 #: Arrays by which the model is known that a promise is about.
 ABOUT = "about "
 
+#: Kinds of models that explainers are kept with, and where they are defined: networks are imported only if needed.
+MODELS = {
+    "LogisticModel": "rocerf.models.logistic.model",
+    "NeuralModel": "rocerf.models.network.model",
+    "EstimatorModel": "rocerf.models.sklearn.estimator",
+}
+
 
 def states_of(explainer: Rocerf) -> dict[str, State]:
-    """The states "options" and "promise"; what can only be made again by hand is refused."""
+    """The states "model", "promise" and "options"; what can only be made again by hand is refused."""
     model, promise = explainer.model, explainer.promise
     if promise.name not in PROMISES:
         raise OptionError(
@@ -55,7 +63,11 @@ def states_of(explainer: Rocerf) -> dict[str, State]:
         "schema": None if explainer.schema is None else explainer.schema.to_dict(),
         "prices": _prices(explainer.cost_given),
     }
-    return {"options": State(FORMAT, document), "promise": State(STATE_FORMAT, about, {**arrays, **learned.arrays})}
+    return {
+        "model": model.state(),
+        "promise": State(STATE_FORMAT, about, {**arrays, **learned.arrays}),
+        "options": State(FORMAT, document),
+    }
 
 
 def _prices(cost: Any) -> list[Any] | None:
@@ -70,9 +82,16 @@ def _prices(cost: Any) -> list[Any] | None:
     )
 
 
-def explainer_from(kind: type[Rocerf], model: Refittable, states: Mapping[str, State]) -> Rocerf:
-    """The explainer of these states about this model; another model than the promise is about is refused."""
+def explainer_from(kind: type[Rocerf], states: Mapping[str, State], model: Refittable | None) -> Rocerf:
+    """The explainer of these states; a model that is given must be the one that the promise is about."""
+    if model is not None and not isinstance(model, Refittable):
+        raise OptionError(
+            f"Expected the model that the explainer was saved with, got {type(model).__name__}; a pipeline goes into "
+            'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
+        )
     document, learned = states["options"].values, states["promise"]
+    if model is None:
+        model = _model_of(document["model"], states["model"])
     options = dict(document["options"])
     saved = {name.removeprefix(ABOUT): array for name, array in learned.arrays.items() if name.startswith(ABOUT)}
     difference = Identity(learned.values["values"], saved).difference(Identity.of(model, options["k"]))
@@ -90,3 +109,10 @@ def explainer_from(kind: type[Rocerf], model: Refittable, states: Mapping[str, S
     own = {name: array for name, array in learned.arrays.items() if not name.startswith(ABOUT)}
     explainer.promise.restore(State(learned.format, document["simulated"] or {}, own))
     return explainer
+
+
+def _model_of(kind: str, state: State) -> Refittable:
+    if kind not in MODELS:
+        raise FileFormatError(f"Expected a model of kind {', '.join(MODELS)}, got {kind!r}; save the explainer again.")
+    model: Refittable = getattr(importlib.import_module(MODELS[kind]), kind).from_state(state)
+    return model

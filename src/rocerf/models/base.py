@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +14,9 @@ from scipy.special import logit
 from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
-from rocerf.models.model import Classifier
+from rocerf.errors import UnsupportedModelError
+from rocerf.models.model import Classifier, LinearModel, ValueAndSlope
+from rocerf.storage.state import State
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -21,6 +25,10 @@ if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
     from rocerf.models.sklearn.own_refit import OwnRefit
     from rocerf.models.sklearn.pipeline_parts import PreprocessingRule
+
+
+#: Training rows whose scores are compared, for models that are known by what they say.
+COMPARED_ROWS = 4096
 
 
 class BaseModel(Classifier):
@@ -106,10 +114,52 @@ class BaseModel(Classifier):
         label, count = min(self.class_counts.items(), key=lambda item: item[1])
         return label if count <= k else None
 
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> Self:
+        """A new model in which nothing of these rows is left; each kind says how it is made."""
+        raise UnsupportedModelError(
+            f"Expected a LogisticModel, NeuralModel or EstimatorModel to forget rows, got {type(self).__name__}; "
+            "train it on the rows left and take it over again."
+        )
+
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others, as plain values and arrays: by default what it says of training rows."""
+        return {}, {"scores": self.score(self.train.X[:COMPARED_ROWS])}
+
     @cached_property
     def accuracy(self) -> float:
         """Share of training rows decided as labelled."""
         return float((self.predict(self.train.X) == self.train.y).mean())
+
+    def state(self) -> State:
+        """Model and training rows as plain values and arrays; a kind of model that has none cannot be kept."""
+        raise UnsupportedModelError(
+            f"Expected a model that can be kept, got a {type(self).__name__}; make it again from its training rows."
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
+        self.state().write(path)
+
+
+class BaseLinearModel(BaseModel, LinearModel):
+    """A model whose score is ``x~'theta - offset``, with design rows ``x~`` that are affine in schema space."""
+
+    def score_gradient(self, X: Array) -> Array:
+        """The design rows: ``d score / d theta``, shape (P, p)."""
+        return self.design(X)
+
+    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
+        """Scores (P,) and their gradients in x, (P, d): the same everywhere."""
+        slopes, constants = self.halfspaces(self.theta)
+        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
+
+    def shifted_score(self, shifts: Array) -> ValueAndSlope:
+        """For shifts of the parameters (P, p): the map from points (P, d) to the moved models' scores and slopes."""
+        slopes, constants = self.halfspaces(self.theta + shifts)
+        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
 
 
 def class_counts(train: TrainingSet, weights: Array | None) -> dict[Any, int]:

@@ -25,22 +25,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.base import BaseModel
+from rocerf.models.base import BaseLinearModel
 from rocerf.models.design import Design
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Refittable, ValueAndSlope
+from rocerf.models.model import Refittable
 from rocerf.models.options import one_of
-from rocerf.types import Array
+from rocerf.types import Array, Places
 
 SAMPLES = 10_000
 WIDTH, WIDER, WIDEST = 0.1, 0.05, 5.0
@@ -140,13 +138,13 @@ def _first_accepted(model: Refittable, x0: Array, spread: Array, rng: np.random.
     return None
 
 
-class LocalLinearModel(BaseModel):
+class LocalLinearModel(BaseLinearModel):
     """A logistic model of another model's decisions around one person; it cannot be retrained."""
 
     deployed_theta: Array | None = None
 
     def __init__(self, train: TrainingSet, theta: Array, design: Design, class_counts: dict[Any, int]) -> None:
-        self._train, self._theta, self.design, self._class_counts = train, theta, design, class_counts
+        self._train, self._theta, self._design, self._class_counts = train, theta, design, class_counts
 
     @classmethod
     def around(
@@ -162,14 +160,15 @@ class LocalLinearModel(BaseModel):
         counts = {train.favourable: good, train.unfavourable: len(train) - good}
         return cls(train, cloud.theta(), cloud.design, counts)
 
-    def afresh(self) -> LocalLinearModel:
-        """The same without what it has computed about all rows."""
-        return LocalLinearModel(self._train, self._theta, self.design, self._class_counts)
-
     @property
     def train(self) -> TrainingSet:
         """The rows whose deletion is feared: those of the model it stands in for."""
         return self._train
+
+    @property
+    def design(self) -> Design:
+        """Columns in units of their spread, and an intercept."""
+        return self._design
 
     @property
     def theta(self) -> Array:
@@ -184,37 +183,19 @@ class LocalLinearModel(BaseModel):
         """1 where the stand-in accepts, else 0."""
         return (self.score(X) >= 0).astype(np.int64)
 
-    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores (P,) and slopes (P, d)."""
-        slopes, constants = self.halfspaces(self.theta)
-        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
+    @property
+    def _objective(self) -> LogisticObjective:
+        """The training rows' loss, with the damping as its penalty."""
+        penalty = Penalty(per_model=len(self.train) * DAMPING)
+        return LogisticObjective(self.train.X, self.train.y, self.train.weights, self.design, penalty, 1.0)
 
-    def score_gradient(self, X: Array) -> Array:
-        """Design rows, shape (P, d + 1)."""
-        return self.design(X)
-
-    @cached_property
-    def _rows(self) -> tuple[Array, Array, Array]:
-        rows = self.design(self.train.X)
-        weights = np.ones(len(rows)) if self.train.weights is None else self.train.weights
-        return rows, expit(rows @ self.theta), weights
-
-    def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
+    def row_gradients(self, rows: slice | Places = slice(None)) -> Array:
         """``g_i`` of these training rows at the stand-in's parameters, shape (m, d + 1)."""
-        design, p, weights = self._rows
-        return (weights[rows] * (p[rows] - self.train.y[rows]))[:, None] * design[rows]
+        return self._objective.row_gradients(self.theta, rows)
 
     def curvature(self) -> Curvature:
         """``H`` at the stand-in's parameters."""
-        design, p, weights = self._rows
-        return Curvature(
-            (design * (weights * p * (1.0 - p))[:, None]).T @ design + len(design) * DAMPING * np.eye(design.shape[1])
-        )
-
-    def shifted_score(self, shifts: Array) -> ValueAndSlope:
-        """Scores and slopes of the stand-in with moved parameters."""
-        slopes, constants = self.halfspaces(self.theta + shifts)
-        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
+        return Curvature(self._objective.gradient_and_hessian(self.theta)[1])
 
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Slopes and constants in schema space."""
@@ -244,5 +225,4 @@ class StandIns:
         name = x0.tobytes()
         if name not in self._fitted:
             self._fitted[name] = LocalLinearModel.around(self._model, x0, seed=self._seed, sampling=self._sampling)
-        known = self._fitted[name]
-        return None if known is None else known.afresh()
+        return self._fitted[name]

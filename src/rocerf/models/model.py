@@ -15,7 +15,7 @@ A new kind of model starts from :class:`rocerf.models.base.BaseModel`, which has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rocerf.models.logistic.objective import LogisticObjective, Penalty
     from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
+    from rocerf.storage.state import State
 
 #: How a model is trained again: from a new initialisation, or on from the present parameters.
 Retraining = Literal["fresh", "warm"]
@@ -165,12 +166,23 @@ class Refittable(Classifier, Protocol):
         """Retrained models from their saved arrays, for models whose ensembles have some."""
         ...
 
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> Self:
+        """A new model in which nothing of these rows is left, as if they had never been there.
+
+        ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
+        """
+        ...
+
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others, all that retraining depends on: plain values, and arrays."""
+        ...
+
     def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences."""
         ...
 
-    def save(self, path: Any) -> None:
-        """Write model and training rows to one file, without pickle."""
+    def state(self) -> State:
+        """Model and training rows as plain values and arrays, to be kept anywhere."""
         ...
 
 

@@ -52,7 +52,7 @@ def told_as(
 def reading(
     path: str | PathLike[str], form: str, writer: str, advice: str = "save the model again with this version"
 ) -> AbstractContextManager[None]:
-    """As :func:`told_as`, of a file written by that writer; one that is not there, or closed to us, is told as such."""
+    """As :func:`told_as`, of a file written by that writer; one that is not there, or closed to us, stays that."""
     expected = f"a file written by {writer} ({form})"
     return told_as(
         expected, f"{path} which is not", advice, but=(FileNotFoundError, PermissionError, MissingExtraError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
-from rocerf.models.base import BaseModel
+from rocerf.models.base import BaseLinearModel
 from rocerf.models.design import AnyDesign, Design, with_ones
+from rocerf.models.logistic.about import assumptions_of, known_by
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.logistic.fit import LogisticFit, Polish
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Retraining, ValueAndSlope
+from rocerf.models.model import Retraining
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
 
 
-class LogisticModel(BaseModel):
+class LogisticModel(BaseLinearModel):
     """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
 
     Make one with :meth:`fit`, :meth:`from_sklearn` or :func:`rocerf.from_pipeline`. It accepts a person when
@@ -88,10 +89,7 @@ class LogisticModel(BaseModel):
         if C is not None and gamma is not None:
             raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
         penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
-        if scale:
-            design = Design.standardising(train, intercept=fit_intercept)
-        else:
-            design = Design.identity(train.X.shape[1], intercept=fit_intercept)
+        design = Design.for_rows(train, scale=scale, intercept=fit_intercept)
         return cls(LogisticFit.minimised(train, design, penalty, class_weight, checked_threshold(threshold)))
 
     @classmethod
@@ -106,11 +104,10 @@ class LogisticModel(BaseModel):
     ) -> LogisticModel:
         """Take over a fitted scikit-learn ``LogisticRegression``; ``train`` must hold its training rows.
 
-        scikit-learn stops at a tolerance. Newton carries the fit on to its optimum, and
-        :attr:`polish` records how far the scores moved. A move of more than 0.1 standard deviations
-        is refused: the model was fitted on other rows, columns or settings, or did not converge.
-        This check cannot notice a few missing rows, or many that resemble the rest; passing the right
-        ones is up to the caller.
+        scikit-learn stops at a tolerance. Newton carries the fit on to its optimum, and :attr:`polish` records how far
+        the scores moved. A move of more than 0.1 standard deviations is refused: the model was fitted on other rows,
+        columns or settings, or did not converge. This check cannot notice a few missing rows, or many that resemble the
+        rest; passing the right ones is up to the caller.
 
         ``retraining`` says who retrains after a deletion: "own", you do, by fitting this estimator again, whose
         tolerance promises then allow for; or "exact", what you deploy is :meth:`without`.
@@ -124,19 +121,13 @@ class LogisticModel(BaseModel):
         >>> model.polish.shift < 0.1
         True
         """
-        from rocerf.models.sklearn.estimator_fitting import unfitted_copy
-        from rocerf.models.sklearn.own_refit import OwnEstimator, checked_retraining
-        from rocerf.models.sklearn.reader import read_logistic_regression
+        from rocerf.models.sklearn.own_refit import checked_retraining, fit_taken_over
 
         rule = checked_retraining(retraining)
         refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
-        read = read_logistic_regression(fitted, train)
-        design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold)).computing_as(fitted)
-        own = OwnEstimator.of(fitted)
-        return cls(replace(fit, own=own, retraining=rule, unfitted=unfitted_copy(fitted)))
+        return cls(fit_taken_over(fitted, train, checked_threshold(threshold), rule))
 
     @property
     def train(self) -> TrainingSet:
@@ -280,10 +271,6 @@ class LogisticModel(BaseModel):
         own = self.parts.own_log_odds(X, matrix) - self.offset
         return np.where(np.isnan(own), scores, own)
 
-    def score_gradient(self, X: Array) -> Array:
-        """The design rows: ``d score / d theta``, shape (P, p)."""
-        return self.design(X)
-
     def training_design(self) -> Array:
         """The design rows that it is trained on, (n, p): those that a pipeline itself makes of its training rows."""
         images = None if self.parts is None else self.parts.training_images()
@@ -315,16 +302,6 @@ class LogisticModel(BaseModel):
             slopes = slopes + self.parts.handicap
         return slopes, constants - self.offset
 
-    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores (P,) and their gradients in x, (P, d): the same everywhere."""
-        slopes, constants = self.halfspaces(self.theta)
-        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
-
-    def shifted_score(self, shifts: Array) -> ValueAndSlope:
-        """For shifts of the parameters (P, p): the map from points (P, d) to the moved models' scores and slopes."""
-        slopes, constants = self.halfspaces(self.theta + shifts)
-        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
-
     def refitted(
         self,
         deletions: Sequence[NDArray[Any]],
@@ -339,13 +316,12 @@ class LogisticModel(BaseModel):
         """
         if self.own_refit is not None:
             return self.own_refit.halfspaces([self.train.positions(ids) for ids in deletions], progress)
-        slopes, constants = np.empty((len(deletions), self.train.X.shape[1])), np.empty(len(deletions))
-        for trial, ids in enumerate(deletions):
+
+        def halfspace(ids: NDArray[Any]) -> tuple[Array, Array]:
             later = self.without(ids) if len(ids) else self
-            slopes[trial], constants[trial] = later.halfspaces(later.theta)
-            if progress is not None:
-                progress(trial + 1, len(deletions))
-        return LinearEnsemble(slopes, constants)
+            return later.halfspaces(later.theta)
+
+        return LinearEnsemble.of(deletions, halfspace, self.train.X.shape[1], progress)
 
     def restored(self, arrays: Sequence[Array]) -> LinearEnsemble:
         """Retrained models from their saved arrays."""
@@ -362,7 +338,7 @@ class LogisticModel(BaseModel):
         """
         return LogisticModel(self._fit.without(ids))
 
-    def forget(self, ids: Iterable[Any]) -> LogisticModel:
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> LogisticModel:
         """A new model in which nothing of these rows is left, as if they had never been there.
 
         Our own fit is made anew with the same options: scaling from the rows left, parameters from 0. A model taken
@@ -371,11 +347,12 @@ class LogisticModel(BaseModel):
         again (what was declared stays, see :class:`rocerf.FeatureSchema`). Files keep no estimators: read from one, a
         bare LogisticRegression becomes our exact optimum on the rows left, without deployed coefficients, and
         retraining means :meth:`without` from then on (:attr:`retraining` is "exact"); of a pipeline, give it to
-        :meth:`load`. This object and what was saved of it keep the rows: drop them.
+        :meth:`load`. ``declared`` are columns of schema space (``feature=category``) that stay though no row left has
+        the category. This object and what was saved of it keep the rows: drop them.
         """
-        from rocerf.models.forgetting import forgotten
+        from rocerf.models.forgetting import logistic_forgetting
 
-        return forgotten(self, ids)
+        return logistic_forgetting(self, ids, declared)
 
     @property
     def row_weights(self) -> Array | None:
@@ -394,22 +371,11 @@ class LogisticModel(BaseModel):
 
     def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences: objective, scaling, threshold, tolerance."""
-        penalty = self.penalty
-        convention = (
-            Said.of("models.logistic.fixed_penalty", strength=penalty.per_model)
-            if penalty.per_row == 0
-            else Said.of("models.logistic.mean_penalty", strength=penalty.per_row / 2)
-        )
-        stays = (Said.of("models.logistic.stays"),) if self.parts is None else self.parts.assumptions()
-        reached = Said.of("models.logistic.optimum", decrement=max(self.optimality, 1e-10))
-        return (convention, *stays, *self._who_retrains(), *self.arithmetic.assumptions(), reached)
+        return assumptions_of(self)
 
-    def _who_retrains(self) -> tuple[Said, ...]:
-        if self.retraining is None:
-            return ()
-        if self.own_refit is not None:
-            return (Said.of("models.logistic.user_retrains", estimator=str(self.own_refit.own)),)
-        return (Said.of("models.logistic.unknown_fit" if self.retraining == "own" else "models.logistic.exact"),)
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others: objective, design, parameters."""
+        return known_by(self)
 
     def state(self) -> State:
         """Model and training rows as plain values and arrays, to be kept anywhere.
@@ -426,13 +392,6 @@ class LogisticModel(BaseModel):
         from rocerf.models.logistic.state import fit_from
 
         return cls(fit_from(state, pipeline))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
-        self.state().write(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, pipeline: Any = None) -> LogisticModel:

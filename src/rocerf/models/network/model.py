@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -28,7 +28,7 @@ from rocerf.models.network.network import (
 )
 from rocerf.models.network.objective import NetworkObjective
 from rocerf.models.network.options import NetworkOptions, derived_seed
-from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, UsersTraining, refuse_constant
+from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, Retrainings, UsersTraining, refuse_constant
 from rocerf.models.network.slopes import refuse_strange_module
 from rocerf.models.network.training import Training
 from rocerf.models.options import checked_seed, one_of, positive_whole, refuse_bare_rows
@@ -63,10 +63,11 @@ class NeuralModel(BaseModel):
     def __init__(
         self, train: TrainingSet, module: Any, design: Design, retrainer: Retrainer, options: NetworkOptions
     ) -> None:
-        self._train, self._design, self._retrainer, self._options = train, design, retrainer, options
-        self._module = module.to(options.device).eval()
-        for parameter in self._module.parameters():
-            parameter.requires_grad_(False)
+        self._train, self._options = train, options
+        #: The scaling before the module, and how the network is trained again.
+        self.design, self.retrainer = design, retrainer
+        #: The torch module behind the scaling, in float64.
+        self.module = module.to(options.device).eval().requires_grad_(False)
 
     @classmethod
     def fit(
@@ -107,7 +108,7 @@ class NeuralModel(BaseModel):
         d = train.X.shape[1]
         units = None if width is None else positive_whole(width, "width")
         shape = Architecture.of(d, width=units, hidden_layers=positive_whole(hidden_layers, "hidden_layers"))
-        design = Design.standardising(train, intercept=False) if scale else Design.identity(d, intercept=False)
+        design = Design.for_rows(train, scale=scale, intercept=False)
         options = NetworkOptions(seed, threshold, damping, device).checked()
         return cls._trained(train, design, OwnTraining(shape, training), options, progress)._telling_apart()
 
@@ -167,7 +168,9 @@ class NeuralModel(BaseModel):
         progress: Progress | None = None,
     ) -> NeuralModel:
         everything = [np.arange(len(train))]
-        stack = retrainer.stack(train, design, everything, [options.seed], None, options.device, progress)
+        stack = retrainer.stack(
+            Retrainings(train, design, everything, [options.seed], options.device, progress=progress)
+        )
         module = with_state(retrainer.architecture.module(), [values[0] for values in stack])
         return cls(train, module, design, retrainer, options)
 
@@ -192,21 +195,11 @@ class NeuralModel(BaseModel):
         return self._options.device
 
     @property
-    def module(self) -> Any:
-        """The torch module behind the scaling, in float64."""
-        return self._module
-
-    @property
-    def design(self) -> Design:
-        """The scaling before the module."""
-        return self._design
-
-    @property
     def architecture(self) -> Architecture:
         """Sizes of a network made by :meth:`fit`."""
-        if not isinstance(self._retrainer, OwnTraining):
+        if not isinstance(self.retrainer, OwnTraining):
             raise OptionError("Expected a network made by NeuralModel.fit, got one taken over from torch: see .module.")
-        return self._retrainer.architecture
+        return self.retrainer.architecture
 
     @property
     def theta(self) -> Array:
@@ -217,25 +210,25 @@ class NeuralModel(BaseModel):
     def damping(self) -> float:
         """Added to the diagonal of the mean curvature."""
         chosen = self._options.damping
-        return self._retrainer.default_damping(len(self.train)) if chosen == "auto" else chosen
+        return self.retrainer.default_damping(len(self.train)) if chosen == "auto" else chosen
 
     @property
     def weight_decay(self) -> float:
         """Of the objective; 0 for modules from elsewhere, whose objective we do not know."""
-        return self._retrainer.weight_decay
+        return self.retrainer.weight_decay
 
     def __repr__(self) -> str:
-        own = isinstance(self._retrainer, OwnTraining)
+        own = isinstance(self.retrainer, OwnTraining)
         shape = "x".join(str(outputs) for _, outputs in self.architecture.layers) if own else "module"
         return f"NeuralModel({shape}, {len(self.theta)} parameters, threshold={self.threshold}, train={self.train!r})"
 
     @cached_property
     def _objective(self) -> NetworkObjective:
-        return NetworkObjective(self._module, self.train, self._design, self.weight_decay, self.damping, self.device)
+        return NetworkObjective(self.module, self.train, self.design, self.weight_decay, self.damping, self.device)
 
     @cached_property
     def _alone(self) -> NetworkEnsemble:
-        return self.restored([values[None] for values in state_arrays(self._module)])
+        return self.restored([values[None] for values in state_arrays(self.module)])
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Logit of the favourable label minus that of the threshold; shape (P,)."""
@@ -279,38 +272,29 @@ class NeuralModel(BaseModel):
         gone = self.train.positions(ids)
         chosen = derived_seed(self.seed, len(gone), *gone.tolist()) if seed is None else checked_seed(seed)
         stack = self._retrain([gone], [chosen], retraining, None)
-        module = with_state(copy.deepcopy(self._module), [values[0] for values in stack])
+        module = with_state(copy.deepcopy(self.module), [values[0] for values in stack])
         left = self.train.without(self.train.ids[gone]) if len(gone) else self.train
-        return NeuralModel(left, module, self._design, self._retrainer, replace(self._options, seed=chosen))
+        return NeuralModel(left, module, self.design, self.retrainer, replace(self._options, seed=chosen))
 
-    def forget(self, ids: Iterable[Any]) -> NeuralModel:
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> NeuralModel:
         """A new network in which nothing of these rows is left, as if they had never been there.
 
         It is trained afresh with the same settings and seed, behind a scaling made anew from the rows left. A module
         from torch is trained by its ``refit`` function, from a fresh start, and taken over again; without one that
-        cannot be done here. This object and what was saved of it keep the rows: drop them.
+        cannot be done here. A network has no categories, so ``declared`` says nothing to it. This object and what was
+        saved of it keep the rows: drop them.
         """
-        from rocerf.models.forgetting import forgotten
-
-        return forgotten(self, ids)
-
-    def trained_anew(self, train: TrainingSet) -> NeuralModel:
-        """The same kind of network trained afresh on these rows; nothing of the present one goes into it."""
-        if isinstance(self._retrainer, OwnTraining):
-            design = self._design.made_anew(train)
-            return NeuralModel._trained(train, design, self._retrainer, self._options)._telling_apart()
-        assert isinstance(self._retrainer, UsersTraining)
-        module = self._retrainer.trained_anew(train, self.seed)
-        return NeuralModel.from_torch(module, train, refit=self._retrainer.refit, **vars(self._options))
-
-    @property
-    def retrainer(self) -> Retrainer:
-        """How this model is trained again."""
-        return self._retrainer
+        train = self.train.forget(ids)
+        if isinstance(self.retrainer, OwnTraining):
+            design = self.design.made_anew(train)
+            return NeuralModel._trained(train, design, self.retrainer, self._options)._telling_apart()
+        assert isinstance(self.retrainer, UsersTraining)
+        module = self.retrainer.trained_anew(train, self.seed)
+        return NeuralModel.from_torch(module, train, refit=self.retrainer.refit, **vars(self._options))
 
     def with_retrainer(self, retrainer: Retrainer) -> NeuralModel:
         """The same network, trained again in another way from now on (other settings, say)."""
-        return NeuralModel(self.train, copy.deepcopy(self._module), self._design, retrainer, self._options)
+        return NeuralModel(self.train, copy.deepcopy(self.module), self.design, retrainer, self._options)
 
     def refitted(
         self,
@@ -343,12 +327,12 @@ class NeuralModel(BaseModel):
         one_of(retraining, "retraining", RETRAININGS)
         rows = np.arange(len(self.train))
         kept = [np.delete(rows, out) for out in gone]
-        start = self._module if retraining == "warm" else None
-        return self._retrainer.stack(self.train, self._design, kept, seeds, start, self.device, progress)
+        start = self.module if retraining == "warm" else None
+        return self.retrainer.stack(Retrainings(self.train, self.design, kept, seeds, self.device, start, progress))
 
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""
-        return NetworkEnsemble.of(self._module, arrays, self._design, self.offset)
+        return NetworkEnsemble.of(self.module, arrays, self.design, self.offset)
 
     @property
     def majority_rate(self) -> float:
@@ -363,16 +347,21 @@ class NeuralModel(BaseModel):
 
     def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences."""
-        said = (self._retrainer.sentence(), Said.of("models.network.stays"))
+        said = (self.retrainer.sentence(), Said.of("models.network.stays"))
         if self.accuracy > self.majority_rate:
             return said
         return (*said, Said.of("models.network.weak", accuracy=self.accuracy))
+
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others: scores and parameters."""
+        values, scores = super().known_by()
+        return values, scores | {f"parameters {place}": array for place, array in enumerate(state_arrays(self.module))}
 
     def state(self) -> State:
         """Network and training rows as plain values and arrays, to be kept anywhere."""
         from rocerf.models.network.state import state_of
 
-        return state_of(self, self._retrainer, self._options.damping)
+        return state_of(self, self.retrainer, self._options.damping)
 
     @classmethod
     def from_state(
@@ -382,13 +371,6 @@ class NeuralModel(BaseModel):
         from rocerf.models.network.state import model_from
 
         return model_from(state, module, refit, device)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
-        self.state().write(path)
 
     @classmethod
     def load(

@@ -6,7 +6,7 @@ clones the estimator with all its options and fits the clone on the rows that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from rocerf.data.frames import Frames
-from rocerf.data.training_set import TrainingSet
-from rocerf.data.training_set_state import rows_in
+from rocerf.data.training_set import TrainingSet, rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.base import BaseModel
 from rocerf.models.model import RETRAININGS, Retraining
@@ -236,16 +235,17 @@ class EstimatorModel(BaseModel):
         fitted = fitted_on(settled(self._estimator, self.seed), left, names_of(self._estimator))
         return EstimatorModel(left, fitted, threshold=self.threshold, seed=self.seed)
 
-    def forget(self, ids: Iterable[Any]) -> EstimatorModel:
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> EstimatorModel:
         """A new model in which nothing of these rows is left, as if they had never been there.
 
         A clone of the estimator is fitted on the rows left, with its own random state (``seed`` where it leaves that
-        open). Of a pipeline, what was guessed of its schema is guessed again, too, and what was declared stays. This
-        object and what was saved of it keep the rows: drop them.
+        open). Of a pipeline, what was guessed of its schema is guessed again, too, and what was declared stays;
+        ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
+        This object and what was saved of it keep the rows: drop them.
         """
-        from rocerf.models.forgetting import forgotten
+        from rocerf.models.forgetting import estimator_forgetting
 
-        return forgotten(self, ids)
+        return estimator_forgetting(self, ids, declared)
 
     def refitted(
         self,
@@ -288,6 +288,12 @@ class EstimatorModel(BaseModel):
             Said.of("models.estimator.learned_again_with_weights" if balanced else "models.estimator.learned_again"),
         )
 
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others: scores, and the plain options by which it is fitted again."""
+        settings, (_, scores) = self._estimator.get_params(), super().known_by()
+        plain = sorted([n, repr(v)] for n, v in settings.items() if isinstance(v, str | int | float | None))
+        return {"estimator": type(self._estimator).__name__, "estimator's options": plain}, scores
+
     def state(self) -> State:
         """Estimator (as bytes of skops, which cannot run code when read) and training rows, to be kept anywhere."""
         from sklearn import __version__ as version
@@ -320,13 +326,6 @@ class EstimatorModel(BaseModel):
                 "does not: scikit-learn differs, or the file was altered; fit and save it again."
             )
         return model
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the :meth:`state` to one ``.npz`` file.
-
-        It holds all training rows with their ids and labels, so only its owner can read it.
-        """
-        self.state().write(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> EstimatorModel:

@@ -103,10 +103,11 @@ class _Search:
             self.step(lost, together=True)
         fresh = np.flatnonzero(np.isfinite(self.best_cost) & np.isinf(self.trust))
         if len(fresh):
-            self.trust[fresh] = self.best_cost[fresh] / 2
+            self.trust[fresh] = self._distance(fresh) / 2
             self._linearise(fresh, self.best[fresh])
         least = np.where(self.master.mixed, LEAST_TRUST_MIXED, LEAST_TRUST)
-        people = np.flatnonzero(np.isfinite(self.trust) & (self.trust > least * self.best_cost))
+        settled = self.trust <= least * self._distance(self.everybody)
+        people = np.flatnonzero(np.isfinite(self.trust) & ~settled)
         if not len(people):
             return bool(len(lost))
         near, reach = self.master.of(people), (self.trust[people, None] * self.master.cost.scale)
@@ -123,6 +124,10 @@ class _Search:
         self.constants[people[~reachable], 1:] = np.inf
         self.slopes[people[~reachable], 1:] = 0.0
         return True
+
+    def _distance(self, people: People) -> Array:
+        """How far the cheapest points are, in scales of the columns: a cost may be in any unit."""
+        return self.master.cost.relaxed().of(self.best[people], self.master.X0[people])
 
     def _keep(self, people: People) -> NDArray[np.bool_]:
         """Remember the candidate on the line from x0 through x, if cheaper; whether it is, by a noticeable share.
