@@ -68,8 +68,7 @@ def solve_by_search(
     person's box. Where a box is open to a side, it goes as far as the range from ``lower`` to ``upper`` (d,), by
     default that of the anchors, or to where the person stands, if beyond. ``rounds`` counts the points read for each
     person, at most ``budget`` (by default 4000, and 100 more for each column beyond 24); the anchors are read once for
-    everybody and not counted. Everybody sees the same random numbers, so an answer depends on the person and the seed,
-    not on who else asks (as far as the promise's values do not).
+    everybody and not counted. Everybody sees the same random numbers: an answer does not depend on who else asks.
 
     >>> import rocerf
     >>> from rocerf.promises import Plain
@@ -82,8 +81,7 @@ def solve_by_search(
     >>> found.outcomes[0].name, found.points.round(4).tolist()
     ('FOUND', [[2.5]])
     """
-    solution = Solution.blank(*master.X0.shape)
-    d = master.X0.shape[1]
+    solution, d = Solution.blank(*master.X0.shape), master.X0.shape[1]
     budget = BUDGET + MORE * max(d - MOST_COLUMNS, 0) if budget is None else budget
     bounds = anchors.min(axis=0) if lower is None else lower, anchors.max(axis=0) if upper is None else upper
     pool = _pool(promise, anchors, delta + GUARD, seed)
