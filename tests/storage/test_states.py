@@ -13,7 +13,7 @@ import rocerf
 from pipelines import applicants, fitted, model_of, usual
 from rocerf import FeatureSchema, LogisticModel, State, TrainingSet
 from rocerf.deletion.certificate import Certificate, certify_model
-from rocerf.errors import FileFormatError
+from rocerf.errors import FileFormatError, OptionError
 
 
 class Shelf:
@@ -124,6 +124,12 @@ def test_a_state_that_is_none_of_ours_is_refused(damage: Callable[[bytes], Any],
     content = LogisticModel.fit(rows).state().to_bytes()
     with pytest.raises(FileFormatError, match=said):
         LogisticModel.from_state(damage(content))
+
+
+@pytest.mark.parametrize("state", [State("a/1", {"sha256": "x"}), State("a/1", {}, {"about": np.zeros(1)})])
+def test_names_that_the_bytes_need_themselves_are_refused(state: State) -> None:
+    with pytest.raises(OptionError, match="rename it"):
+        state.to_bytes()
 
 
 def test_changed_rows_are_refused(rows: TrainingSet) -> None:
