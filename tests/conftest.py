@@ -74,7 +74,10 @@ class Bare:
     def __init__(self, model: Any) -> None:
         for name in (
             *("train", "matrix", "score", "deployed_score", "predict", "without", "refitted", "restored"),
-            *("removable_class", "assumptions", "save"),
+            *("removable_class", "assumptions", "save", "threshold", "frames", "schema", "preprocessing", "own_refit"),
+            "own_rows",
+            "known_by",
+            "forget",
         ):
             setattr(self, name, getattr(model, name))
 

@@ -186,7 +186,7 @@ def reproduction_tables() -> str:
         _figure("theorem", "Extra cost against k/n, and the bounds of Theorems 4.1 and 4.2"),
         _bullets(words.theorem_sentences(results.theorem)),
         "## Findings about the paper's data and code",
-        _bullets(f"**{title}** {text}" for title, text in paper_findings.FINDINGS),
+        _bullets(f"**{title}** {text}" for title, text in paper_findings.ABOUT_THE_PAPER.items()),
         "From this run:",
         _bullets(paper_findings.check_sentences(results)),
     ]

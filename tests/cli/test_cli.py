@@ -26,6 +26,7 @@ from rocerf import LogisticModel, Recourses, Rocerf, Status, TrainingSet
 from rocerf.cli.app import app, main
 from rocerf.cli.options import CostName, LetterFormat, PreprocessingName, PromiseName, SolverName
 from rocerf.data.datasets import list_datasets
+from rocerf.words import known_languages
 
 first_order = partial(Rocerf, promise="first_order")
 
@@ -695,6 +696,10 @@ def test_every_option_is_documented_and_no_other(name: str) -> None:
 def test_every_choice_of_an_option_is_documented(choices: Any) -> None:
     for choice in choices:
         assert f"`{choice}`" in documented()["letter" if choices is LetterFormat else "explain"]
+
+
+def test_every_language_of_letters_is_documented() -> None:
+    assert all(f"`{code}`" in documented()["letter"] for code in known_languages())
 
 
 def test_the_documented_example_runs(run: Any, files: Files, tmp_path: Path) -> None:

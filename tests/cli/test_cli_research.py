@@ -96,9 +96,9 @@ theorem_sizes: []
 @pytest.mark.slow
 def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of job for networks, few people and deletions; the tables and the report know them."""
-    from rocerf import baselines
+    from rocerf.baselines.registry import BASELINES
 
-    monkeypatch.setattr(baselines, "CChvae", partial(baselines.CChvae, epochs=3))
+    monkeypatch.setitem(BASELINES, "cchvae", partial(BASELINES["cchvae"], epochs=3))
     Path("nn.yaml").write_text(SMALL_NETWORKS, "utf-8")
     code, out, _ = run("reproduce", "--settings", "nn.yaml", "--out", "nn", "--workers", 1)
     assert (code, "0 failed" in out) == (0, True)
@@ -130,8 +130,7 @@ alphas: [0.05]
 @pytest.mark.parametrize("broken", ["job", "report"])
 def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """The others go on, the reason is printed, and a script that called us knows."""
-    from rocerf.evaluation import costs
-    from rocerf.reproduction import report as paper_report
+    from rocerf.reproduction import experiment, report
 
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("on purpose")
@@ -139,9 +138,9 @@ def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, br
     Path("few.yaml").write_text(FEW, "utf-8")
     with monkeypatch.context() as patched:
         if broken == "job":
-            patched.setattr(costs, "distance_to_rows", fail)
+            patched.setattr(experiment, "costs_of", fail)
         else:
-            patched.setattr(paper_report, "read_results", fail)
+            patched.setattr(report, "read_results", fail)
         code, out, _ = run("reproduce", "--settings", "few.yaml", "--out", "few", "--workers", 1)
     assert code == 1
     assert "Failed: " in out

@@ -510,6 +510,9 @@ def test_the_letter_of_one_person_is_printed(run: Any, files: Files, answered: P
     assert [o.changes for o in Letter.from_json(again.out).options] == [o.changes for o in letter.options]
     assert "retrained from scratch by its user" in again.out
     assert "the estimator that really retrains the model is not at hand" in out
+    german = run(*arguments, "--language", "de")
+    assert f"Referenz: {name}" in german.out
+    assert_refused(run(*arguments, "--language", "xx"), "a language of letters (en, de)")
     code, out, _ = run(*arguments, "--person", "person-3", "--out", "two")
     assert code == 0
     assert {path.name for path in (answered / "two").iterdir()} == {f"letter-{name}.txt", "letter-person-3.txt"}

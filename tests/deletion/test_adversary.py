@@ -12,9 +12,10 @@ import pytest
 from nasty import problems
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
-from rocerf.deletion import adversary
+from rocerf.deletion import batched_attack
 from rocerf.deletion.efforts import EFFORTS, Effort
 from rocerf.errors import NoOptimumError, OptionError
+from rocerf.models.base import BaseModel
 
 #: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.
 COUNT = int(os.environ.get("ROCERF_PROBLEMS", "240"))
@@ -87,7 +88,7 @@ def test_the_same_seed_gives_the_same_attack_and_blocks_do_not_matter(monkeypatc
     again = Adversary(model, 6, effort="thorough", seed=3).attack(points)
     np.testing.assert_array_equal(first.scores, again.scores)
     assert [ids.tolist() for ids in first.deleted_ids] == [ids.tolist() for ids in again.deleted_ids]
-    monkeypatch.setattr(adversary, "BLOCK_ENTRIES", 2 * 150)  # two points a block
+    monkeypatch.setattr(batched_attack, "BLOCK_ENTRIES", 2 * 150)  # two points a block
     in_blocks = Adversary(model, 6, effort="thorough", seed=3).attack(points)
     np.testing.assert_allclose(in_blocks.scores, first.scores, atol=1e-9)
     assert "TRAINROW" not in repr(in_blocks)
@@ -119,14 +120,18 @@ def test_no_deletion_and_no_points() -> None:
     assert len(Adversary(model, 2).attack(np.empty((0, 3)))) == 0
 
 
-class Wrapped:
+class Wrapped(BaseModel):
     """A model that is not a LogisticModel: only the protocol, forwarded."""
 
     def __init__(self, inner: LogisticModel) -> None:
         self._inner = inner
-        self.train = inner.train
-        for name in ("score", "predict", "score_gradient", "row_gradients", "curvature"):
+        self._train = inner.train
+        for name in ("matrix", "score", "score_gradient", "row_gradients", "curvature"):
             setattr(self, name, getattr(inner, name))
+
+    @property
+    def train(self) -> TrainingSet:
+        return self._train
 
     def without(self, ids):
         return Wrapped(self._inner.without(ids))

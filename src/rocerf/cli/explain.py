@@ -222,7 +222,7 @@ def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema
 
 def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
     from rocerf.cli.files import read_mapping
-    from rocerf.recourse.cost import CostTable
+    from rocerf.recourse.costs.prices import CostTable
 
     if prices is None:
         return str(cost or opt.CostName.L2)
@@ -251,7 +251,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -
         if alternatives > 1
         else (explainer.explain(asking, progress=progress),)
     )
-    if explainer.promise.wording.name != opt.PromiseName.PLAIN:
+    if explainer.promise.name != opt.PromiseName.PLAIN:
         return batches
     return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)
 

@@ -14,6 +14,7 @@ from rocerf.cli.models import load_explainer
 from rocerf.cli.outputs import Target, check_targets, touches
 from rocerf.cli.terminal import print_document, print_text, say
 from rocerf.errors import OptionError
+from rocerf.words import known_languages
 
 DAY = ["%Y-%m-%d"]
 
@@ -28,6 +29,7 @@ def letter(
     issued: Annotated[datetime | None, typer.Option(formats=DAY, help="Their date; default: today.")] = None,
     model_version: Annotated[str, typer.Option(help="Version of the model that they speak of.")] = "",
     digits: Annotated[int, typer.Option(min=1, max=15, help="Significant digits of rounded numbers.")] = 3,
+    language: Annotated[str, typer.Option(help=f"Their language: {', '.join(known_languages())}.")] = "en",
     reasons: Annotated[
         Path | None, typer.Option(help="Reasons for the refusals, .yaml: person: [reason, ...].")
     ] = None,
@@ -54,6 +56,7 @@ def letter(
         valid_until=None if valid_until is None else valid_until.date(),
         issued=None if issued is None else issued.date(),
         model_version=model_version,
+        language=language,
         digits=digits,
         refusal_reasons=None if given is None else _by_person(given, batches[0].names, chosen=bool(person)),
     )

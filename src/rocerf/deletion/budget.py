@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.types import Array
 
 
 def largest_survived(
-    model: LogisticModel,
+    model: ExactModel,
     X: Array,
     most: int,
     *,

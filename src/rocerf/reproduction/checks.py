@@ -17,7 +17,8 @@ import numpy as np
 
 from rocerf.deletion.k import number_of_deletions
 from rocerf.models.logistic.model import LogisticModel
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.reproduction.jobs import JobFolder

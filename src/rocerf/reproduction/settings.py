@@ -20,11 +20,12 @@ from rocerf.data.columns import is_number
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.errors import FileFormatError, OptionError
-from rocerf.evaluation.methods import ALL_METHODS, METHODS
+from rocerf.evaluation.methods import METHODS, method_names
 from rocerf.models.options import checked_seed, one_of, positive_whole
 
 DATASETS = ("german", "compas", "adult")
 MODELS = ("lr", "nn")
+ALL_METHODS = method_names()
 SETTINGS = ("published", "corrected")
 
 #: Epochs of the network on German's published, scrambled labels. After the paper's 100 ours refuse 0, 1 and 4 of the

@@ -16,6 +16,7 @@ from rocerf.models.design import Design
 from rocerf.models.network.network import Architecture, Tensor, is_module, state_arrays
 from rocerf.models.network.training import Task, Training, train_stack
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 Rows = NDArray[np.intp]
 
@@ -39,7 +40,12 @@ class Retrainer(Protocol):
         """A stack of M states: network m trained on rows ``kept[m]``, afresh by ``seeds[m]`` or on from ``start``."""
         ...
 
-    def sentence(self) -> str:
+    @property
+    def weight_decay(self) -> float:
+        """Of the objective; 0 where it is not known."""
+        ...
+
+    def sentence(self) -> Said:
         """What training means here."""
         ...
 
@@ -77,13 +83,21 @@ class OwnTraining:
         refuse_diverged(stack, f"learning_rate={self.training.learning_rate:g}")
         return stack
 
-    def sentence(self) -> str:
+    @property
+    def weight_decay(self) -> float:
+        """Of the objective."""
+        return self.training.weight_decay
+
+    def sentence(self) -> Said:
         """The hyper-parameters."""
         t = self.training
-        return (
-            f"a network is trained by stochastic gradient descent (rate {t.learning_rate:g}, batches of "
-            f"{t.batch_size}, "
-            f"{t.epochs} epochs, weight decay {t.weight_decay:g}, rows {'shuffled' if t.shuffle else 'in given order'})"
+        return Said.of(
+            "models.network.trained",
+            rate=f"{t.learning_rate:g}",
+            batch=t.batch_size,
+            epochs=t.epochs,
+            decay=f"{t.weight_decay:g}",
+            order=Said.of("models.network.shuffled" if t.shuffle else "models.network.in_order"),
         )
 
     def default_damping(self, rows: int) -> float:
@@ -166,9 +180,14 @@ class UsersTraining:
             )
         return state
 
-    def sentence(self) -> str:
+    @property
+    def weight_decay(self) -> float:
+        """0: the objective is the user's."""
+        return 0.0
+
+    def sentence(self) -> Said:
         """It is the user's."""
-        return "a network is trained by the function the user gave for it"
+        return Said.of("models.network.users_training")
 
     def default_damping(self, rows: int) -> float:
         """0.01, as in the code of the paper's authors: nothing is known about the training."""
@@ -192,4 +211,20 @@ def refuse_diverged(stack: Sequence[Array], setting: str) -> None:
         raise DidNotTrainError(
             f"Expected training to end with finite parameters, got {int((~finite).sum())} of {len(finite)} networks "
             f"with infinite ones or NaN ({setting}); lower the learning rate, or check the data for huge values."
+        )
+
+
+def refuse_constant(scores: Array, labels: Array) -> None:
+    """A network whose scores of its training rows (n,) are all of one sign, or no numbers, decides nothing."""
+    if not np.isfinite(scores).all():
+        raise DidNotTrainError(
+            "Expected finite scores on the training rows, got infinite ones or NaN; check the network's parameters."
+        )
+    accepted = scores >= 0
+    if accepted.all() or not accepted.any():
+        good = float(labels.mean())
+        raise DidNotTrainError(
+            f"Expected a network that tells people apart, got one that {'accepts' if accepted.all() else 'refuses'} "
+            f"every training row (accuracy {(accepted == labels).mean():.1%}, majority rate {max(good, 1.0 - good):.1%}"
+            "); train longer, raise the learning rate, or check that the labels belong to the rows."
         )

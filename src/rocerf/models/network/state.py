@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from rocerf.data.training_set import rows_in
-from rocerf.errors import FileFormatError, OptionError
+from rocerf.errors import FileFormatError
 from rocerf.models.design import Design
 from rocerf.models.network.network import Architecture, checked_device, precision_of, state_arrays, with_state
+from rocerf.models.network.options import NetworkOptions, device_here
 from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, UsersTraining
 from rocerf.models.network.training import Training
 from rocerf.storage.state import State
@@ -47,8 +48,8 @@ def model_from(state: State, module: Any | None, refit: Refit | None, device: st
         numbers = [arrays[f"state_{place}"] for place in range(sum(name.startswith("state_") for name in arrays))]
         design = Design(arrays["centre"], arrays["scale"], False, about["standardises"])
         own = None if shape is None else OwnTraining(Architecture(**shape), Training(**about["training"]))
-        options = {name: about[name] for name in ("seed", "threshold", "damping")}
-        before = about["device"]
+        where = device_here(about["device"]) if device is None else device
+        options = NetworkOptions(about["seed"], about["threshold"], about["damping"], where)
     retrainer: Retrainer
     if own is not None:
         retrainer, skeleton = own, own.architecture.module()
@@ -60,13 +61,5 @@ def model_from(state: State, module: Any | None, refit: Refit | None, device: st
     else:
         skeleton = copy.deepcopy(module).double().eval()
         retrainer = UsersTraining(refit, skeleton, precision_of(module))
-    there = _device_here(before) if device is None else checked_device(device)
-    return NeuralModel(train, with_state(skeleton, numbers), design, retrainer, **options, device=there)
-
-
-def _device_here(saved: str) -> str:
-    """The device a model was saved on, or the CPU where this machine has none such."""
-    try:
-        return checked_device(saved)
-    except OptionError:
-        return "cpu"
+    checked_device(options.device)
+    return NeuralModel(train, with_state(skeleton, numbers), design, retrainer, options)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NoOptimumError, OptionError, UnsupportedModelError
+from rocerf.models.base import class_counts
 from rocerf.models.options import checked_threshold
 from rocerf.models.sklearn.pipeline_steps import split
 from rocerf.types import Array
@@ -113,7 +114,7 @@ def reseeded(estimator: Any, seed: int, trial: int) -> Any:
 
 def fitted_on(unfitted: Any, train: TrainingSet, names: Sequence[str] | None) -> Any:
     """The estimator fitted on these rows, on the user's own labels, with column names if there are any."""
-    gone = [label for label, count in class_counts(train).items() if not count]
+    gone = [label for label, count in class_counts(train, train.weights).items() if not count]
     if gone:
         raise NoOptimumError(
             f"Expected rows of both classes to fit on, got {len(train)} rows and none (with weight) labelled "
@@ -136,13 +137,6 @@ def _own_labels(train: TrainingSet) -> NDArray[Any]:
     if pair.tolist() != [train.unfavourable, train.favourable]:  # NumPy turns 1 beside "no" into text
         pair = np.array([train.unfavourable, train.favourable], dtype=object)
     return np.asarray(pair[train.y.astype(np.intp)])
-
-
-def class_counts(train: TrainingSet) -> dict[Any, int]:
-    """Rows of each label that carry weight."""
-    counted = np.ones(len(train), dtype=bool) if train.weights is None else train.weights > 0
-    good = int(train.y[counted].sum())
-    return {train.favourable: good, train.unfavourable: int(counted.sum()) - good}
 
 
 def weight_option(estimator: Any, train: TrainingSet) -> str | None:
