@@ -20,13 +20,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
-from rocerf.storage.reading import bytes_of, reading, told_as
+from rocerf.storage.reading import reading, told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.whole_file import write_bytes
 
@@ -116,7 +117,7 @@ class State:
     def read(cls, path: str | PathLike[str], form: str, writer: str, advice: str = _ADVICE) -> Self:
         """From a file of this format, written by ``writer``; whatever is wrong with it is one error of ours."""
         with reading(path, form, writer, advice):
-            return cls._unpacked(bytes_of(path), str(path), form)
+            return cls._unpacked(Path(path).read_bytes(), str(path), form)
 
 
 def _refuse_other_format(found: str, form: str) -> None:

@@ -54,6 +54,16 @@ def test_a_model_kept_in_a_database_gives_the_same_answers(rows: TrainingSet) ->
     np.testing.assert_allclose(after.margins, before.margins, rtol=0, atol=1e-9)
 
 
+def test_an_explainer_is_one_row_of_a_database(rows: TrainingSet) -> None:
+    shelf, explainer = Shelf(), rocerf.Rocerf(LogisticModel.fit(rows, C=0.5), 2)
+    people = rows.X[explainer.model.predict(rows.X) == 0][:3]
+    before = explainer.explain(people)
+    shelf.put("credit", State.joined("our-explainers/1", explainer.state()))
+    whole = shelf.get("credit")
+    again = rocerf.Rocerf.from_state({name: whole.part(name) for name in whole.values["parts"]})
+    np.testing.assert_allclose(again.explain(people).points, before.points, rtol=0, atol=1e-9)
+
+
 def test_a_model_of_a_pipeline_comes_back_from_a_database() -> None:
     frame, y = applicants()
     model = model_of(fitted(usual(), frame, y), frame, y)
