@@ -29,7 +29,7 @@ from benchmarks.raw_pipelines import unfitted_pipeline
 from benchmarks.record import write_record
 from rocerf.data.raw_tables import load_raw
 from rocerf.deletion.adversary import Adversary
-from rocerf.promises.own_solver import OwnSolver
+from rocerf.promises.allowance import ExactRetraining
 
 Array = NDArray[np.float64]
 
@@ -121,9 +121,10 @@ def measured(task: RawTask | PreparedTask) -> dict[str, Any]:
             "lowest": float(scores.min()),
             "cpu_seconds": seconds,
         }
-        if isinstance(explainer.promise, OwnSolver):
-            found["largest_error"] = explainer.promise.largest_error()
-            found["fits"] = len(explainer.promise.errors)
+        promise = explainer.promise
+        if isinstance(promise, ExactRetraining) and promise.allowance is not None:
+            found["largest_error"] = promise.allowance.largest_error()
+            found["fits"] = len(promise.allowance.errors)
     return found
 
 

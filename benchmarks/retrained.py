@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 import rocerf
 from benchmarks.record import seconds, write_record
 from rocerf.baselines import Scfe
-from rocerf.data.adult import raw_table
+from rocerf.data.adult import text_table
 from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.errors import DatasetUnavailableError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.passes import one_blas_thread
@@ -55,7 +56,7 @@ def rare_groups(seed: int = 0) -> tuple[rocerf.LogisticModel, Array]:
     """Adult raw with one column for each country and workclass: groups of a handful of rows among 6,000."""
     import pandas as pd
 
-    raw = raw_table()
+    raw = text_table()
     income = raw["income"].str.startswith(">50K").to_numpy().astype(int)
     chosen = np.random.default_rng(seed).permutation(len(raw))[: RARE_ROWS + 1000]
     raw, income = raw.iloc[chosen], income[chosen]
@@ -183,7 +184,7 @@ def measure_speed() -> dict[str, Any]:
     for ids in worst:
         model.without(ids)
     single = (time.perf_counter() - start) / len(worst)
-    models = Adversary(model, explainer.k).models
+    models = BatchedNewton.of(model)
     batch = _batched_seconds(models, model, [r.worst_ids for r in recourses[:64]])
     return {
         "people": len(people),

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import rocerf
 from rocerf import FeatureSchema, Letter
-from rocerf.letters.words import Words
+from rocerf.words import Language
 
 Array = NDArray[np.float64]
 
@@ -78,29 +78,31 @@ def as_read_by_programs(letter: Letter) -> list[dict[str, Any]]:
 
 def as_read_by_people(letter: Letter, schema: FeatureSchema) -> list[dict[str, Any]]:
     """The same out of the plain text, by the labels and words that stand there."""
-    words = letter.words
+    say = letter.say
     if not letter.options:
-        assert words.changes_title not in letter.to_text()
+        assert say("changes_title") not in letter.to_text()
         return []
-    text = letter.to_text().split(f"\n{words.changes_title}\n")[1].split(f"\n{words.held_title}\n")[0]
-    parts = re.split(r"^Option \d+$", text, flags=re.MULTILINE)[1:] if len(letter.options) > 1 else [text]
+    text = letter.to_text().split(f"\n{say('changes_title')}\n")[1].split(f"\n{say('held_title')}\n")[0]
+    heading = re.escape(say("option", number=0)).replace("0", r"\d+")
+    parts = re.split(f"^{heading}$", text, flags=re.MULTILINE)[1:] if len(letter.options) > 1 else [text]
+    written = f"^  (\\S.*)\n    {say('now')}: .*\n    {say('change_to')}: +(.*)$"
     found = []
     for part in parts:
         option = {}
-        for label, to in re.findall(r"^  (\S.*)\n    now: .*\n    change to: +(.*)$", part, flags=re.MULTILINE):
+        for label, to in re.findall(written, part, flags=re.MULTILINE):
             attribute = next(a for a in schema.attributes if a.label == label)
-            option[attribute.name] = _value(schema, attribute, to, words)
+            option[attribute.name] = _value(schema, attribute, to, letter.language)
         found.append(option)
     return found
 
 
-def _value(schema: FeatureSchema, attribute: Any, text: str, words: Words) -> Any:
+def _value(schema: FeatureSchema, attribute: Any, text: str, language: Language) -> Any:
     if attribute.categories is not None:
         return attribute.categories[attribute.words.index(text)]
     feature = schema.column_features[attribute.places[0]]
     if feature.kind == "binary":
-        return {words.yes: 1, words.no: 0}[text]
-    number = words.parsed(text.removesuffix(f" {feature.unit}"))
+        return {language.say("letters.yes"): 1, language.say("letters.no"): 0}[text]
+    number = language.parsed(text.removesuffix(f" {feature.unit}"))
     return int(number) if feature.kind == "integer" else number
 
 

@@ -12,7 +12,8 @@ from networks import moons
 from problems import refused_people
 from rocerf import FeatureSchema, NeuralModel
 from rocerf.promises import FirstOrder, Plain, Promise
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import Outcome, Solution

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rocerf import LogisticModel, TrainingSet
 from rocerf.data.schema import Feature, FeatureSchema
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 from rule_checker import attributes, columns_of
 
 Draw = Callable[[Any], Any]

@@ -231,8 +231,8 @@ def test_a_weaker_gate_is_noticed(gate: str, tmp_path: Path, monkeypatch: pytest
     from rocerf.promises.certified import Certified
 
     if gate == "margins":  # bounds that are read a little too high
-        real = Certified.margins_at
-        monkeypatch.setattr(Certified, "margins_at", lambda self, X, delta, rows: real(self, X, delta, rows) + 0.05)
+        real = Certified.check_exactly
+        monkeypatch.setattr(Certified, "check_exactly", lambda self, X, delta, rows: real(self, X, delta, rows) + 0.05)
     else:  # points that are moved behind the gate's back
         real_leaving = module.Gate.first_passing
 

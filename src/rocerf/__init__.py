@@ -40,15 +40,16 @@ if TYPE_CHECKING:
     from rocerf.models.network.model import NeuralModel as NeuralModel
     from rocerf.models.sklearn.estimator import EstimatorModel as EstimatorModel
     from rocerf.models.sklearn.pipeline import from_pipeline as from_pipeline
-    from rocerf.recourse.cost import CostTable as CostTable
+    from rocerf.recourse.costs.prices import CostTable as CostTable
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
+    from rocerf.storage.state import State as State
 
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
 _HOMES = {
     "Adversary": "rocerf.deletion.adversary",
-    "CostTable": "rocerf.recourse.cost",
+    "CostTable": "rocerf.recourse.costs.prices",
     "Dataset": "rocerf.data.datasets",
     "EstimatorModel": "rocerf.models.sklearn.estimator",
     "Feature": "rocerf.data.feature",
@@ -60,6 +61,7 @@ _HOMES = {
     "Recourses": "rocerf.recourse.result",
     "Rocerf": "rocerf.explainer.explainer",
     "RocerfError": "rocerf.errors",
+    "State": "rocerf.storage.state",
     "Status": "rocerf.recourse.result",
     "TrainingSet": "rocerf.data.training_set",
     "from_pipeline": "rocerf.models.sklearn.pipeline",

@@ -20,7 +20,8 @@ from rocerf.baselines.roar_descent import TOLERANCE, Descent, Linear, choose_lam
 from rocerf.baselines.standard import StandardProblem
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.local_linear import LocalLinearModel
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Status
@@ -183,7 +184,7 @@ def test_the_words(problem: tuple[LogisticModel, np.ndarray], network: NeuralMod
         "accepted by every linear model whose parameters differ from today's by at most 0.1 each (over standardised "
         "columns); nothing is promised about deletions"
     )
-    assert ParameterBox(network, 0.1).wording.filled(0, 0.0) == (
+    assert ParameterBox(network, 0.1).sentence(0.0) == (
         "to first order, an estimate and not a proof, accepted by every network whose parameters differ from today's "
         "by at most 0.1 each; nothing is promised about deletions"
     )

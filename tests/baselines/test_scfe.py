@@ -13,13 +13,14 @@ import torch
 from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Recourses, TrainingSet
 from rocerf.baselines import Scfe
-from rocerf.baselines.standard import Adam
 from rocerf.baselines.wachter import WachterOptions, search
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Status
+from rocerf.recourse.solvers.adam import Adam
 
 
 @pytest.fixture(params=range(3))
@@ -124,7 +125,7 @@ def test_adam_is_that_of_torch() -> None:
     rng = np.random.default_rng(0)
     gradients = rng.normal(size=(40, 3, 2)) * 10.0 ** rng.integers(-3, 3, size=(40, 1, 1))
     z = torch.zeros((3, 2), dtype=torch.float64, requires_grad=True)
-    theirs, ours, at = torch.optim.Adam([z], lr=0.5), Adam((3, 2), 0.5), np.zeros((3, 2))
+    theirs, ours, at = torch.optim.Adam([z], lr=0.5), Adam(np.zeros((3, 2)), 0.5), np.zeros((3, 2))
     for gradient in gradients:
         z.grad = torch.tensor(gradient)
         theirs.step()

@@ -21,22 +21,18 @@ from sklearn.tree import DecisionTreeClassifier
 from skops.io import dump
 
 import rocerf
+from command_line import Run
 from rocerf import LogisticModel, Recourses, Rocerf, Status, TrainingSet
 from rocerf.cli.app import app, main
 from rocerf.cli.options import CostName, LetterFormat, PreprocessingName, PromiseName, SolverName
 from rocerf.data.datasets import list_datasets
+from rocerf.words import known_languages
 
 first_order = partial(Rocerf, promise="first_order")
 
 SECRET = "TRAINROW"
 COLUMNS = ["income", "debt", "age"]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
-
-
-class Run(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 class Files(NamedTuple):
@@ -72,21 +68,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     people.index = [*(f"person-{i}" for i in range(8)), "nobody"]
     people.to_csv(folder / "people.csv", index_label="who")
     return Files(folder, rows, labels, people)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Run the command line here, in an empty folder, as the installed script does."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Run:
-        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
-
-    return run
 
 
 def explain_arguments(files: Files, **changes: object) -> list[object]:
@@ -715,6 +696,10 @@ def test_every_option_is_documented_and_no_other(name: str) -> None:
 def test_every_choice_of_an_option_is_documented(choices: Any) -> None:
     for choice in choices:
         assert f"`{choice}`" in documented()["letter" if choices is LetterFormat else "explain"]
+
+
+def test_every_language_of_letters_is_documented() -> None:
+    assert all(f"`{code}`" in documented()["letter"] for code in known_languages())
 
 
 def test_the_documented_example_runs(run: Any, files: Files, tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import errno
 import json
 import os
 import stat
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,17 +20,10 @@ from skops.io import dump, get_untrusted_types, load
 
 from residue import Planted, unpacked
 from rocerf import LogisticModel, Rocerf
-from rocerf.cli.app import main
 
 ROW = {"income": 98765.4321, "debt": 4444.25, "member": 2, "home": "zeppelin"}
 PLANTED = "planted-row"
 LOOKED_FOR = Planted([PLANTED, "zeppelin"], [98765.4321, 4444.25])
-
-
-class Run(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 def table(*, planted: bool, texts: bool = False) -> pd.DataFrame:
@@ -61,18 +53,9 @@ def pipeline(rows: pd.DataFrame) -> Any:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+def run(run: Any, tmp_path: Path) -> Any:
     """Run the command line here, in a folder with the request, as the installed script does."""
-    monkeypatch.chdir(tmp_path)
     Path("request.txt").write_text(f"{PLANTED}\n", "utf-8")
-
-    def run(*arguments: object) -> Run:
-        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
-
     return run
 
 

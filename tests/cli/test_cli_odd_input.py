@@ -8,28 +8,22 @@ import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import rocerf.cli.files
+from command_line import Run
 from rocerf import Letter, Recourses, Rocerf
-from rocerf.cli.app import main
 from rocerf.cli.terminal import console, fail, print_document, print_text, say
 
 EVIL = ["[red]x[/red]", ":smile:", "\x1b[31mred", "a\nb", "=1+1", "a/b", "a_b", "y" * 300]
 
 
-class Run(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+def run(run: Any, tmp_path: Path) -> Any:
     """Run the command line in a folder with 90 training rows and eight people of odd names."""
     rng = np.random.default_rng(5)
     raw = rng.normal(size=(90, 2)) * [900.0, 40.0] + [2500.0, 100.0]
@@ -40,15 +34,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     people = rows[score < -0.5].head(len(EVIL)).set_axis(EVIL)
     people.to_csv(tmp_path / "people.csv", index_label="who")
     (tmp_path / "deleted.txt").write_text("t1\n", "utf-8")
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Run:
-        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
-
     return run
 
 

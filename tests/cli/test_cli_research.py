@@ -11,14 +11,13 @@ from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from interrupting import interrupted
-from rocerf.cli.app import main
 
 SETTINGS = """
 preset: quick
@@ -30,29 +29,6 @@ worst_people: 6
 theorem_sizes: [400, 1600]
 theorem_k: [1, 2]
 """
-
-
-class Run(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Run the command line here, in an empty folder, as the installed script does."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Run:
-        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
-
-    return run
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -120,9 +96,9 @@ theorem_sizes: []
 @pytest.mark.slow
 def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of job for networks, few people and deletions; the tables and the report know them."""
-    from rocerf import baselines
+    from rocerf.baselines.registry import BASELINES
 
-    monkeypatch.setattr(baselines, "CChvae", partial(baselines.CChvae, epochs=3))
+    monkeypatch.setitem(BASELINES, "cchvae", partial(BASELINES["cchvae"], epochs=3))
     Path("nn.yaml").write_text(SMALL_NETWORKS, "utf-8")
     code, out, _ = run("reproduce", "--settings", "nn.yaml", "--out", "nn", "--workers", 1)
     assert (code, "0 failed" in out) == (0, True)
@@ -154,7 +130,8 @@ alphas: [0.05]
 @pytest.mark.parametrize("broken", ["job", "report"])
 def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """The others go on, the reason is printed, and a script that called us knows."""
-    from rocerf.evaluation import experiment, paper_report
+    from rocerf.evaluation import costs
+    from rocerf.reproduction import report as paper_report
 
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("on purpose")
@@ -162,7 +139,7 @@ def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, br
     Path("few.yaml").write_text(FEW, "utf-8")
     with monkeypatch.context() as patched:
         if broken == "job":
-            patched.setattr(experiment, "distance_to_rows", fail)
+            patched.setattr(costs, "distance_to_rows", fail)
         else:
             patched.setattr(paper_report, "read_results", fail)
         code, out, _ = run("reproduce", "--settings", "few.yaml", "--out", "few", "--workers", 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,19 +19,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from skops.io import dump
 
 import rocerf
+from command_line import Run
 from letter_writing import NO, SECRET, YES, as_read_by_programs, raw_pipeline, raw_schema, raw_table
 from rocerf import CostTable, FeatureSchema, Letter, Recourses, Rocerf
 from rocerf.audit.recheck import recheck
-from rocerf.cli.app import main
 from rocerf.deletion.adversary import Adversary
 from rocerf.letters.files import letter_file_names
 from rocerf.letters.letter import letter_schema
-
-
-class Run(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 class Files(NamedTuple):
@@ -60,21 +53,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     numeric.assign(granted=labels[:200]).to_csv(folder / "numbers.csv", index_label="row_id")
     people[["income", "debt", "kids", "phone"]].to_csv(folder / "numeric_people.csv", index_label="who")
     return Files(folder, train, labels[:200], people)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Run the command line here, in an empty folder, as the installed script does."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Run:
-        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
-
-    return run
 
 
 def explain(files: Files, **changes: object) -> list[object]:
@@ -532,6 +510,9 @@ def test_the_letter_of_one_person_is_printed(run: Any, files: Files, answered: P
     assert [o.changes for o in Letter.from_json(again.out).options] == [o.changes for o in letter.options]
     assert "retrained from scratch by its user" in again.out
     assert "the estimator that really retrains the model is not at hand" in out
+    german = run(*arguments, "--language", "de")
+    assert f"Referenz: {name}" in german.out
+    assert_refused(run(*arguments, "--language", "xx"), "a language of letters (en, de)")
     code, out, _ = run(*arguments, "--person", "person-3", "--out", "two")
     assert code == 0
     assert {path.name for path in (answered / "two").iterdir()} == {f"letter-{name}.txt", "letter-person-3.txt"}

@@ -23,6 +23,7 @@ from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
 from rocerf.errors import ModelError, OptionError
 from rocerf.promises import Certified
+from rocerf.storage.state import State
 
 #: Problems of the long comparison; set ROCERF_PROBLEMS for another number.
 COUNT = int(os.environ.get("ROCERF_PROBLEMS", "540"))
@@ -233,14 +234,14 @@ def test_values_are_the_proven_bound_and_planes_lie_above_it() -> None:
         assert (certificate.lower(others) <= planes + 1e-8 * (1 + np.abs(planes))).all()
 
 
-def test_round_trip_through_arrays(tmp_path) -> None:
+def test_round_trip_through_a_state(tmp_path) -> None:
     for seed, options in ((0, {}), (5, {"exact_work": 0}), (20, {"spread_goal": 0.01})):
         case = make_case(seed)
         certificate = case.certify(**options)
-        path = tmp_path / "certificate.npz"
-        np.savez(path, **certificate.to_arrays())
-        with np.load(path) as arrays:
-            again = Certificate.from_arrays(dict(arrays))
+        certificate.state().write(tmp_path / "certificate.npz")
+        again = Certificate.from_state(
+            State.read(tmp_path / "certificate.npz", "rocerf-certificate/1", "certify_model")
+        )
         np.testing.assert_array_equal(again.drop(case.points), certificate.drop(case.points))
         assert replace(again, rows=certificate.rows, theta=certificate.theta, pieces=(), about=None) == replace(
             certificate, pieces=(), about=None

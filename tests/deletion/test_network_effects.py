@@ -263,7 +263,7 @@ def test_streamed_effects_keep_the_same_promise(name: str, monkeypatch: pytest.M
 def test_a_promise_held_somewhere_equals_the_true_one_there(name: str) -> None:
     model = MODELS[name]()
     promise, X = FirstOrder(model, 4), people_near(model, 12)
-    held, true = promise.held_at(X)(X), promise.read(X)
+    held, true = promise.frozen_at(X)(X), promise.read(X)
     np.testing.assert_allclose(held.values, true.values, atol=1e-10)
     np.testing.assert_allclose(held.slopes, true.slopes, rtol=1e-8, atol=1e-10)
 
@@ -278,7 +278,7 @@ def test_a_promise_held_somewhere_is_never_below_the_true_one_elsewhere(data: st
     centre, spread = model.train.X.mean(axis=0), model.train.spread
     at, elsewhere = (centre + spread * np.array(data.draw(person)) for _ in range(2))
     promise = _promise(name, k)
-    held, true = promise.held_at(at), promise.read(elsewhere)
+    held, true = promise.frozen_at(at), promise.read(elsewhere)
     assert (held(elsewhere).values >= true.values - 1e-9).all()
     np.testing.assert_allclose(held(at).values, promise.read(at).values, atol=1e-9)
 

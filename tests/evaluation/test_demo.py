@@ -6,6 +6,8 @@ import dataclasses
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 import rocerf
 from rocerf import TrainingSet
 from rocerf.data.schema import Direction, Kind
+from rocerf.evaluation import demo as demonstration
 from rocerf.evaluation.demo import FRACTIONS, Demo, amounts_only, run_demo
 from rocerf.evaluation.plots import draw_costs, draw_survival
 from rocerf.evaluation.report import demo_report, write_demo_report
@@ -28,6 +31,15 @@ PEOPLE = 4
 @pytest.fixture(scope="module")
 def demo() -> Demo:
     return run_demo(trials=3, people=PEOPLE)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Demo]:
+    """Makes a demonstration that takes seconds: two promises, a quick adversary, few deletions."""
+    monkeypatch.setattr(demonstration, "WAYS", (("first_order", "0.5%"), ("retrained", "0.5%")))
+    monkeypatch.setattr(demonstration, "AUDIT_EFFORT", "quick")
+    monkeypatch.setattr(demonstration, "MOST_DELETIONS", 5)
+    return partial(run_demo, trials=3, people=PEOPLE)
 
 
 @pytest.mark.slow
@@ -68,8 +80,8 @@ def test_worst_case_deletion_tells_the_promises_apart(demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_one_person_is_enough() -> None:
-    demo = run_demo(trials=1, people=1)
+def test_one_person_is_enough(small: Callable[..., Demo]) -> None:
+    demo = small(trials=1, people=1)
     assert (demo.denied, demo.refused, demo.applicants) == (1, 45, 200)
     assert demo.example is None  # amounts and durations alone do not serve the first of them
     page = demo_report(demo)
@@ -112,19 +124,26 @@ def test_the_dictionary_is_json(demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_the_seed_decides_the_deletions(demo: Demo) -> None:
-    assert run_demo(trials=3, people=PEOPLE).to_dict() == demo.to_dict()
-    other = run_demo(trials=3, people=PEOPLE, seed=1).to_dict()
-    assert other["methods"][0]["validity"] != demo.to_dict()["methods"][0]["validity"]
-    assert other["methods"][0]["mean_cost"] == demo.methods[0].mean_cost
-
-
-@pytest.mark.slow
-def test_progress_ends_where_it_said() -> None:
+def test_the_seed_decides_the_deletions_and_nobody_is_named(
+    small: Callable[..., Demo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same again with ids of rows that cannot be mistaken for anything else; and with another seed."""
     calls: list[tuple[str, int, int]] = []
-    run_demo(trials=2, people=3, progress=lambda *call: calls.append(call))
-    assert calls[:11] == [("random deletions", done, 11) for done in range(1, 12)]
-    assert calls[11:] == [("worst deletions", done, 6) for done in range(1, 7)]
+    first, other = small(progress=lambda *call: calls.append(call)), small(seed=1).to_dict()
+    assert calls[:16] == [("random deletions", done, 16) for done in range(1, 17)]
+    assert calls[16:] == [("worst deletions", done, 3) for done in range(1, 4)]
+    assert other["methods"][0]["validity"] != first.to_dict()["methods"][0]["validity"]
+    assert other["methods"][0]["mean_cost"] == first.methods[0].mean_cost
+    data = rocerf.load_dataset("german")
+    ids = [f"{SECRET}-{i}" for i in range(len(data.train))]
+    marked = dataclasses.replace(data, train=TrainingSet(data.train.frame(), data.train.y.astype(int), ids))
+    monkeypatch.setattr(demonstration, "load_dataset", {"german": marked}.__getitem__)
+    again = small()
+    assert again.to_dict() == first.to_dict()
+    assert demo_report(again) == demo_report(first)
+    assert SECRET in str(again.method("retrained 0.5%").recourses[0].worst_ids)  # they are known inside
+    assert SECRET not in demo_report(again)
+    assert SECRET not in json.dumps(again.to_dict())
 
 
 # --- the page ---------------------------------------------------------------------------------------
@@ -172,25 +191,6 @@ def test_the_report_is_written_where_it_was_asked_for(demo: Demo, tmp_path: Path
     assert path.read_text("utf-8") == demo_report(demo)
 
 
-@pytest.mark.slow
-def test_no_training_row_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ids that cannot be mistaken for anything else."""
-    data = rocerf.load_dataset("german")
-    ids = [f"{SECRET}-{i}" for i in range(len(data.train))]
-    marked = dataclasses.replace(data, train=TrainingSet(data.train.frame(), data.train.y.astype(int), ids))
-
-    def load(name: str) -> Any:
-        assert name == "german"
-        return marked
-
-    monkeypatch.setattr("rocerf.evaluation.demo.load_dataset", load)
-    found = run_demo(trials=3, people=PEOPLE)
-    assert found.to_dict() == demo.to_dict()
-    assert SECRET in str(found.method("retrained 0.5%").recourses[0].worst_ids)  # they are known inside
-    assert SECRET not in demo_report(found)
-    assert SECRET not in json.dumps(found.to_dict())
-
-
 # --- the figures --------------------------------------------------------------------------------------
 
 
@@ -206,8 +206,3 @@ def test_the_same_figure_is_the_same_text(demo: Demo, draw: Any) -> None:
     for method in demo.methods:
         assert method.name in shown
     assert first != draw(demo.methods[:2])
-
-
-@pytest.mark.slow
-def test_the_same_demonstration_is_the_same_page(demo: Demo) -> None:
-    assert demo_report(demo) == demo_report(run_demo(trials=3, people=PEOPLE))

@@ -203,7 +203,7 @@ def test_own_values_that_break_a_relation_and_may_not_change_contradict_it(cost:
 def test_a_search_that_failed_shows_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = FeatureSchema.free(["x0", "x1"]).edit("x0", direction="fixed").relate("x0 <= x1")
     schema = schema.edit("x1", upper=0.0)
-    master = Rocerf(_two_columns(), 1, promise="first_order", schema=schema)._master(np.array([[1.0, -5.0]]))
+    master = Rocerf(_two_columns(), 1, promise="first_order", schema=schema).problem(np.array([[1.0, -5.0]]))
     assert not master.possible(0)
     unknown = Cheapest.blank(1, 2)
     unknown.failed[:] = True

@@ -31,7 +31,7 @@ from rocerf import EstimatorModel, FeatureSchema, LogisticModel, NeuralModel, Ro
 from rocerf.data.raw_tables import load_raw
 from rocerf.errors import DataError, IdError, OptionError, UnsupportedModelError
 from rocerf.promises import Certified, LocalLinear, Simulated
-from rocerf.recourse.cost import CostTable
+from rocerf.recourse.costs.prices import CostTable
 
 Table = tuple[pd.DataFrame, np.ndarray]
 
@@ -292,7 +292,8 @@ def test_the_old_explainer_is_untouched_and_options_are_the_same(kind: Callable[
     assert after.model.train.ids.tolist() == [row for row in before.model.train.ids.tolist() if row != A]
     for name in ("k", "seed", "effort", "solver", "max_changes"):
         assert getattr(after, name) == getattr(before, name), name
-    assert after.promise.wording == before.promise.wording
+    assert after.promise.name == before.promise.name
+    assert after.promise.sentence(0.5) == before.promise.sentence(0.5)
     assert after.cost.name == before.cost.name
     assert type(after.model) is type(before.model)
     assert after.model.threshold == before.model.threshold
@@ -326,7 +327,6 @@ def test_what_was_found_before_is_found_anew() -> None:
     before, after = used(own_fit, A), own_fit(A).forget([A])
     assert len(before.promise.pool) > 1
     assert len(after.promise.pool) == 1
-    assert after.model.derived == {}
     answers, never = after.explain(refused(after.model)), own_fit(None).explain(refused(after.model))
     assert answers.answered.any()
     np.testing.assert_array_equal(answers.matrix, never.matrix)
@@ -341,13 +341,17 @@ def test_a_calibrated_margin_is_calibrated_anew_also_from_a_file(
 
     monkeypatch.setattr("rocerf.explainer.explainer.calibrate_delta", of_rows)
     before, never = calibrated(A), calibrated(None)
+    with pytest.raises(OptionError, match=r"call prepare\(\) first"):
+        _ = before.delta
+    before.prepare()
+    never.prepare()
     assert before.delta != never.delta
     before.save(tmp_path / "old")
     read = Rocerf.load(tmp_path / "old")
     assert read.delta == before.delta
     read.save(tmp_path / "again")
     for old in (before, read, Rocerf.load(tmp_path / "again")):
-        assert old.forget([A]).delta == never.delta
+        assert old.forget([A]).settings().delta == never.delta
 
 
 def test_a_given_margin_stays(tmp_path: Path) -> None:
@@ -475,12 +479,14 @@ def test_what_cannot_be_made_anew_is_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedModelError, match="FrozenEstimator, which keeps what it learned"):
         frozen.forget([A])
 
-    class Strange:
-        wording = rocerf.promises.Retrained.wording
-        k = 2
+    class Strange(rocerf.promises.Promise):
+        name = "retrained"
 
-    explainer = own_fit(A)
-    explainer._promise = Strange()  # type: ignore[assignment]
+        def read(self, X: np.ndarray, target: Any = -np.inf) -> Any:
+            return self.today(X)
+
+    model = own_fit(A).model
+    explainer = Rocerf(model, 2, promise=Strange(model, 2))
     with pytest.raises(OptionError, match=r"model.forget\(ids\)"):
         explainer.forget([A])
 

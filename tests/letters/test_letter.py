@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date, datetime
 from html.parser import HTMLParser
-from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,10 @@ from rocerf import FeatureSchema, Letter, LogisticModel, Recourses, Rocerf, Stat
 from rocerf.errors import DataError, FileFormatError, OptionError
 from rocerf.letters.letter import letter_schema
 from rocerf.letters.page import sections
-from rocerf.letters.words import ENGLISH, LANGUAGES, Words
 from rocerf.promises import Simulated
+from rocerf.words import language_named
+
+ENGLISH = language_named("en")
 
 #: How requests end for people who get a letter without an option.
 TOLD = [status for status in Status if status not in (Status.ANSWERED, Status.NO_FURTHER)]
@@ -271,12 +272,12 @@ def test_options_with_different_sentences_are_told_apart(numbers: Any) -> None:
 
 
 def test_english_words_are_exact() -> None:
-    for field in fields(ENGLISH):
-        said = str(getattr(ENGLISH, field.name)).lower()
-        assert not re.search(r"guarantee|proven|\bproof|certain|will be accepted|will accept", said), field.name
-        assert not re.search(r"accept(s|ed)?\b", said) or re.search(r"model in use today|a way to be accepted", said), (
-            field.name
-        )
+    for key, sentence in ENGLISH.sentences.items():
+        if key.startswith("letters."):
+            said = str(sentence).lower()
+            assert not re.search(r"guarantee|proven|\bproof|certain|will be accepted|will accept", said), key
+            if re.search(r"accept(s|ed)?\b", said):
+                assert re.search(r"model in use today|a way to be accepted", said), key
 
 
 # --- people without an answer ---------------------------------------------------------------------
@@ -296,15 +297,15 @@ def test_everybody_gets_a_letter_in_words_of_their_own(numbers: Any, status: Sta
     letter = explainer.letters(nobody, valid_until=UNTIL, model_version="v1")[0]
     assert (letter.status, letter.options) == (status, ())
     text = flat(letter.to_text())
-    assert getattr(ENGLISH, status.code) in text
+    assert ENGLISH.say(f"letters.{status.code}") in text
     accepted = status is Status.ALREADY_ACCEPTED
-    assert (ENGLISH.accepted_today_only if accepted else "This letter promises nothing.") in text
+    assert (ENGLISH.say("letters.accepted_today_only") if accepted else "This letter promises nothing.") in text
     assert SECRET not in "".join(every_form(letter))
-    assert ENGLISH.promise_title not in text
+    assert ENGLISH.say("letters.promise_title") not in text
     assert "valid until" not in text
     assert ("The reasons for the decision" in text) == (status is not Status.ALREADY_ACCEPTED)
     VALIDATOR.validate(json.loads(letter.to_json()))
-    others = [getattr(ENGLISH, other.code) for other in TOLD if other is not status]
+    others = [ENGLISH.say(f"letters.{other.code}") for other in TOLD if other is not status]
     assert not any(other in text for other in others)
 
 
@@ -441,85 +442,13 @@ def test_everything_from_data_is_escaped(numbers: Any) -> None:
     assert Letter.from_json(letter.to_json()).to_text() == letter.to_text()
 
 
-# --- other languages ------------------------------------------------------------------------------
-
-
-def invented(language: str = "xx") -> Words:
-    """A language in which every sentence is the name of its field, with what is filled in."""
-    words: dict[str, Any] = {}
-    for field in fields(Words):
-        if field.name in ("language", "months", "decimal_point", "thousands", "promises", "assumption_words"):
-            continue
-        filled = [f"{{{part}}}" for _, part, _, _ in Formatter().parse(getattr(ENGLISH, field.name)) if part]
-        words[field.name] = " ".join([f"<{field.name}>", *dict.fromkeys(filled)])
-    return Words(
-        language=language,
-        months=tuple(f"m{i}" for i in range(1, 13)),
-        decimal_point=",",
-        thousands=".",
-        promises={"retrained": "<retrained> {k} {delta}"},
-        **words,
-    )
-
-
-def test_a_second_language_leaves_no_english(pipeline: Any) -> None:
-    explainer, _, batches = pipeline
-    assumed = {said: f"<assumption {place}>" for place, said in enumerate(batches[0].settings.assumptions)}
-    assert assumed
-    words = replace(invented(), assumption_words=assumed)
-    found = explainer.letters(batches, valid_until=UNTIL, issued=ISSUED, language=words)
-    for letter in found:
-        assert not any(said in flat(letter.to_text()) for said in assumed)
-        text, page = letter.to_text(), letter.to_html()
-        assert '<html lang="xx">' in page
-        for field in fields(ENGLISH):
-            sentence = getattr(ENGLISH, field.name)
-            if isinstance(sentence, str) and len(sentence) > 12:
-                assert sentence.split("{")[0] not in flat(text) or len(sentence.split("{")[0]) < 12
-    letter = answered(found)
-    assert "<retrained> 2 0" in letter.to_text()
-    assert all(said in flat(letter.to_text()) for said in assumed.values())
-    assert "<valid_until> <day_format> 30 m6 2027" in flat(letter.to_text())
-    money = [c for letter in found for o in letter.options for c in o.changes if c.feature == "income"]
-    assert any(re.fullmatch(r"\d\d\.\d{3} EUR", change.after_text) for change in money)
-    for change in money:
-        assert words.parsed(change.after_text.removesuffix(" EUR")) == change.after
-    assert Letter.from_json(letter.to_json(), language=words) == letter
-    with pytest.raises(FileFormatError, match="'xx'"):
-        Letter.from_json(letter.to_json())
-
-
-def test_languages_by_code(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    explainer, _, batches = pipeline
-    with pytest.raises(OptionError, match=r"a language of letters \(en\) or Words, got 'xx'"):
-        explainer.letters(batches[0], valid_until=None, language="xx")
-    monkeypatch.setitem(LANGUAGES, "xx", invented())
-    (letter, *_) = explainer.letters(batches[0], valid_until=None, language="xx")
-    assert Letter.from_json(letter.to_json()) == letter
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"valid_until": "valid for long"},
-        {"title": "To {person}"},
-        {"promise": "{sentence} {k}"},
-        {"opening": "broken {"},
-        {"opening": None},
-        {"months": ("January",)},
-        {"decimal_point": ","},
-        {"promises": {"retrained": "{n} rows"}},
-    ],
-)
-def test_words_that_could_not_be_filled_in_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        replace(ENGLISH, **changes)
+# --- sentences of one's own -----------------------------------------------------------------------
 
 
 def test_a_closing_of_one_s_own(pipeline: Any) -> None:
     explainer, _, batches = pipeline
-    words = replace(ENGLISH, closing="Questions? Ask Ms. Example.")
-    (letter, *_) = explainer.letters(batches[0], valid_until=None, language=words)
+    ours = ENGLISH.replace({"letters.closing": "Questions? Ask Ms. Example."})
+    (letter, *_) = explainer.letters(batches[0], valid_until=None, language=ours)
     assert letter.to_text().endswith("\n\nQuestions? Ask Ms. Example.\n")
 
 
@@ -591,7 +520,7 @@ def test_letters_without_a_date_do_not_speak_of_one(numbers: Any) -> None:
     explainer = Rocerf(model, 1, promise="first_order")
     letter = next(one for one in explainer.letters(explainer.explain(people), valid_until=None) if one.options)
     assert "When the date has passed" not in flat(letter.to_text())
-    assert ENGLISH.ask_again_undated in flat(letter.to_text())
+    assert ENGLISH.say("letters.ask_again_undated") in flat(letter.to_text())
 
 
 def test_details_that_are_not_given_are_named() -> None:
@@ -605,7 +534,7 @@ def test_details_that_are_not_given_are_named() -> None:
     assert [bool(one) for one in named] == (gone.to_numpy() & found.answered).tolist()
     assert any(named)
     text = flat(next(letter for letter in letters if letter.not_given).to_text())
-    assert ENGLISH.not_given in text
+    assert ENGLISH.say("letters.not_given") in text
 
 
 def test_a_further_batch_alone_makes_no_letters(pipeline: Any) -> None:
@@ -622,7 +551,7 @@ def test_a_further_batch_alone_makes_no_letters(pipeline: Any) -> None:
     assert all(len(letter.options) <= 1 for letter in alone.letters((first, further), valid_until=None))
 
 
-def test_what_is_not_for_sale_was_held_fixed() -> None:
+def test_what_has_no_price_was_held_fixed() -> None:
     model, people = raw_model()
     prices = {feature.name: 1.0 for feature in model.schema}
     prices["home"] = {"rent": {"own": 5.0}}

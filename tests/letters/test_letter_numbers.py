@@ -16,9 +16,11 @@ from letter_writing import as_read_by_people, as_read_by_programs, put_into, raw
 from rocerf import FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.letters.numbers import rounded_number
-from rocerf.letters.words import ENGLISH
 from rocerf.promises import Simulated
 from rocerf.promises.plain import Plain
+from rocerf.words import language_named
+
+ENGLISH = language_named("en")
 
 numbers = st.floats(-1e7, 1e7, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
@@ -180,7 +182,7 @@ def test_every_number_is_true_and_checked_by_other_models_for_the_simulated_prom
     # What the checking models say is about the rounded point, not about the one before.
     points = [put_into(recourses.schema, recourses.people[i], as_read_by_programs(letters[i])[0])
               for i in np.flatnonzero(recourses.answered)]  # fmt: skip
-    counts = explainer.promise.check(np.array(points)).accepted
+    counts = explainer.promise.held_out(np.array(points)).accepted
     assert (counts != recourses.held_out.accepted[recourses.answered]).any()
     assert all(f"accepted by {count} of 10 models" in said for count, said in zip(counts, fared, strict=True))
 
@@ -258,7 +260,7 @@ def test_the_exact_point_where_nothing_rounded_will_do(two_numbers: Any, monkeyp
     (letter,) = letters_of(explainer, recourses)
     assert [change.after for change in letter.options[0].changes] == recourses.matrix[0].tolist()
     assert not letter.options[0].rounded
-    assert ENGLISH.rounded not in letter.to_text()
+    assert ENGLISH.say("letters.rounded") not in letter.to_text()
 
 
 @pytest.mark.parametrize("what", ["model", "promise", "rules"])
@@ -272,7 +274,7 @@ def test_no_change_is_named_that_fails_when_checked_again(
     if what == "model":
         monkeypatch.setattr(type(model), "deployed_score", lambda _, X: np.full(len(X), -1e-9))
     elif what == "promise":
-        monkeypatch.setattr(explainer.promise, "margins_at", lambda X, *_: np.full(len(X), -1e-9))
+        monkeypatch.setattr(explainer.promise, "check", lambda X, *_: np.full(len(X), -1e-9))
     else:
         monkeypatch.setattr(
             "rocerf.recourse.master.feasible_set.FeasibleSet.holds", lambda self, X: np.zeros(len(X), bool)

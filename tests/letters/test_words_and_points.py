@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status, TrainingSet
 from rocerf.data.feature import Feature
 from rocerf.errors import OptionError
-from rocerf.letters.words import ENGLISH
 from rocerf.letters.writing import told_apart
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import Outcome, Solution
 from rocerf.types import Progress
+from rocerf.words import language_named
 
 
 def explained(**options: Any) -> tuple[LogisticModel, Rocerf, Recourses]:
@@ -123,7 +124,7 @@ def test_explainers_can_be_copied(promise: str) -> None:
 @pytest.mark.parametrize("signs", [{"thousands": "5"}, {"decimal_point": "-"}, {"thousands": "x"}])
 def test_signs_in_numbers_are_no_digits(signs: dict[str, str]) -> None:
     with pytest.raises(OptionError, match="no part of numbers"):
-        type(ENGLISH)(**{**ENGLISH.__dict__, **signs})
+        replace(language_named("en"), **signs)
 
 
 def test_categories_that_look_alike_are_told_apart() -> None:

@@ -119,7 +119,7 @@ def _german() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
 
 
 def _adult() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
-    table = adult.raw_table()
+    table = adult.text_table()
     y = table.pop(adult.LABEL).str.startswith(">50K").astype(int)
     numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
     table = table.astype(dict.fromkeys(numbers, int))

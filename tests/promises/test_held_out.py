@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,14 +38,16 @@ def test_clopper_pearson_is_scipy_s(successes: int, trials: int, confidence: flo
 
 def check(promise: SimulatedPromise, points: np.ndarray, seed: int) -> HeldOut:
     """The check with other models, drawn anew."""
-    return replace(promise, seed=seed, _models=None).check(points)
+    found = promise.options.about(promise.model, promise.k, seed=seed).held_out(points)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_bounds_are_below_the_truth_as_often_as_they_say(noise: str) -> None:
     """400 checks of the same points with new models each time, people sharing the models of a check."""
     model, options = Noisy(NOISES[noise]), Simulated(shaping=2, choosing=2, checking=60, confidence=0.9)
-    promise = replace(options.about(model, 6), factor=0.0)
+    promise = options.about(model, 6)
     wanted = np.linspace(0.38, 0.46, 25)
     points = REFUSED[:25] + np.outer((wanted - model.score(REFUSED[:25])) / (SLOPES @ SLOPES), SLOPES)
     chances = model.chances(points)
@@ -65,9 +66,10 @@ def test_bounds_are_below_the_truth_as_often_as_they_say(noise: str) -> None:
 
 def test_what_is_counted_is_what_the_checking_models_say() -> None:
     model = Noisy(NOISES["both"])
-    promise = replace(Simulated(shaping=3, choosing=4, checking=50).about(model, 6), factor=0.0)
+    promise = Simulated(shaping=3, choosing=4, checking=50).about(model, 6)
     points = REFUSED[:9] + 0.9 * SLOPES
-    held_out = promise.check(points)
+    held_out = promise.held_out(points)
+    assert held_out is not None
     accepted = promise.models[7:].scores(points) >= 0
     assert held_out.retrainings == 50
     assert held_out.accepted.tolist() == accepted.sum(axis=0).tolist()
@@ -76,7 +78,8 @@ def test_what_is_counted_is_what_the_checking_models_say() -> None:
     assert 0 < held_out.drawn <= 50
     assert held_out.lower_bound == clopper_pearson(held_out.drawn, 50, 0.95)
     assert held_out.bound_of(4) == clopper_pearson(int(accepted[:, 4].sum()), 50, 0.95)
-    one = promise.check(points[:1])
+    one = promise.held_out(points[:1])
+    assert one is not None
     assert one.drawn == one.accepted[0]  # with one person, the person drawn is that one
 
 
@@ -100,7 +103,7 @@ def test_a_recourse_says_how_it_fared() -> None:
 @pytest.mark.parametrize(("validity", "said"), [(0.9, "90%"), (0.99, "99%"), (0.995, "99.5%"), (0.999, "99.9%")])
 def test_the_sentence_does_not_round_the_validity_up(validity: float, said: str) -> None:
     promise = Simulated(validity=validity).about(Noisy(NOISES["both"]), 6)
-    assert f"at least {said} of models" in promise.wording.filled(6, 0.0)
+    assert f"at least {said} of models" in promise.sentence(0.0)
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])

@@ -19,7 +19,8 @@ from rocerf.models import local_linear
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import LinearModel
 from rocerf.promises import FirstOrder, LocalLinear
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.cutting_plane import solve_by_cuts

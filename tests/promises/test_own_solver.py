@@ -12,13 +12,13 @@ import pytest
 import rocerf
 from own_fits import PIPELINES, K, audited, fitted, loans, refitted_scores
 from rocerf import LogisticModel, Rocerf
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import OptionError
 from rocerf.evaluation.metrics import average_validity, worst_case_validity
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.promises import Certified, FirstOrder, Retrained
-from rocerf.promises.own_solver import SAFETY, OwnSolver, without_allowance
-from rocerf.promises.promise import Held, Learning
+from rocerf.promises.allowance import SAFETY, Allowance
+from rocerf.promises.promise import Learning, NearPoint
 
 
 @pytest.fixture(scope="module")
@@ -57,36 +57,37 @@ def test_what_survives_exact_retraining_is_refused_by_the_users_own(taken: Any) 
 def test_errors_measured_on_some_deletions_cover_others(name: str) -> None:
     frame, y = loans()
     model = rocerf.from_pipeline(fitted(PIPELINES[name], frame, y), frame, y)
-    promise = Rocerf(model, K).promise
-    assert len(promise.errors) == 17
+    allowance = Rocerf(model, K).promise.allowance
+    assert len(allowance.errors) == 17
     X = model.train.X[np.abs(model.score(model.train.X)) < 1]
-    allowed, below = promise.allowance(X), []
+    allowed, below = allowance.at(X)[0], []
     for ids in random_deletions(model.train, K, 40, seed=99):
         own, exact = model.own_refit.without(model.train.positions(ids)).scores(X), model.without(ids).score(X)
         below.append(own - exact < -allowed)
     share = np.mean(below)
     assert share < 0.005, f"{1 - share:.3%} of the errors are covered"
-    assert np.abs(promise.errors.scores(X)).max(axis=0) * SAFETY == pytest.approx(allowed)
+    assert np.abs(allowance.errors.scores(X)).max(axis=0) * SAFETY == pytest.approx(allowed)
 
 
-@pytest.mark.parametrize(("inner", "also"), [(Retrained, Learning), (FirstOrder, Held), (Certified, None)])
-def test_around_every_promise_about_exact_retraining(taken: Any, inner: Any, also: Any) -> None:
+@pytest.mark.parametrize(("kind", "also"), [(Retrained, Learning), (FirstOrder, NearPoint), (Certified, None)])
+def test_every_promise_about_exact_retraining_allows_for_it(taken: Any, kind: Any, also: Any) -> None:
     model = taken[1]
-    promise = Rocerf(model, 1, promise=inner(model, 1)).promise
-    assert isinstance(promise, OwnSolver)
-    assert without_allowance(promise).wording.name == promise.wording.name
-    assert isinstance(promise, Learning) == (also is Learning)
-    assert isinstance(promise, Held) == (also is Held)
+    promise = kind(model, 1)
     X = model.train.X[:40]
+    exact = promise.read(X)  # nobody uses it yet: it is about exact retraining alone
+    assert promise.allowance is None
+    assert Rocerf(model, 1, promise=promise).promise is promise
+    assert isinstance(promise, Learning) == (also is Learning)
+    assert isinstance(promise, NearPoint) == (also is NearPoint)
     reading = promise.read(X)
-    np.testing.assert_allclose(reading.values, promise.inner.read(X).values - promise.allowance(X), atol=1e-12)
-    own = np.min([X @ fit.slopes + fit.constant for fit in promise._fits.values()], axis=0)
-    own = np.inf if inner is FirstOrder else own  # an estimate is not held against picked deletions
-    np.testing.assert_allclose(promise.margins_at(X), np.minimum(reading.foreseen, own), atol=1e-9)
+    np.testing.assert_allclose(reading.values, exact.values - promise.allowance.at(X)[0], atol=1e-12)
+    own = np.min([X @ fit.slopes + fit.constant for fit in promise.allowance.fits], axis=0)
+    own = np.inf if kind is FirstOrder else own  # an estimate is not held against picked deletions
+    np.testing.assert_allclose(promise.check(X, X), np.minimum(reading.foreseen, own), atol=1e-9)
     slopes, constants = reading.cuts(X)  # every gradient is a cut of everybody else's value
     assert (reading.values[None, :] <= slopes @ X.T + constants[:, None] + 1e-9).all()
-    if also is Held:
-        np.testing.assert_allclose(promise.held_at(X)(X).values, reading.values, atol=1e-12)
+    if also is NearPoint:
+        np.testing.assert_allclose(promise.frozen_at(X)(X).values, reading.values, atol=1e-12)
     if also is Learning:
         assert (promise.remembered(X).values >= reading.values - 1e-12).all()
 
@@ -99,10 +100,10 @@ def test_words_never_call_the_users_own_fit_proven(taken: Any) -> None:
     assert "followed by exact retraining" in said.sentence
     explainer.explain(loans(20, seed=1)[0])
     assert any("LogisticRegression(solver='lbfgs', tol=0.0001" in told for told in explainer.settings().assumptions)
-    assert len(explainer.promise.errors) == 17
+    assert len(explainer.promise.allowance.errors) == 17
     assert any("in 17 fits the user's own estimator was measured" in told for told in explainer.settings().assumptions)
     exact = Rocerf(model.with_retraining("exact"), 1, promise="certified")
-    assert isinstance(exact.promise, Certified)
+    assert exact.promise.allowance is None
     assert any("rocerf's exact retraining (model.without)" in told for told in exact.settings().assumptions)
 
 
@@ -113,14 +114,16 @@ def test_answers_that_the_refit_refuses_are_found_again_with_its_error(taken: An
     explainer = Rocerf(model, K, effort="quick")
     promise = explainer.promise
     d = model.train.X.shape[1]
-    promise._errors = LinearEnsemble(np.zeros((1, d)), np.zeros(1))  # as if nothing had been measured beforehand
+    promise.allowance._errors = LinearEnsemble(
+        np.zeros((1, d)), np.zeros(1)
+    )  # as if nothing had been measured beforehand
     recourses = explainer.explain(people[pipeline.predict(people) == 0])
-    assert len(promise.errors) > 1
+    assert len(promise.allowance.errors) > 1
     assert recourses.answered.all()
     deleted = [model.train.positions(ids) for ids in recourses.worst_ids]
     assert (refitted_scores(pipeline, frame, y, deleted, recourses.points, whole=False) >= 0).all()
     assert (recourses.margins >= 0).all()
-    own = np.min([recourses.matrix @ fit.slopes + fit.constant for fit in promise._fits.values()], axis=0)
+    own = np.min([recourses.matrix @ fit.slopes + fit.constant for fit in promise.allowance.fits], axis=0)
     told = np.minimum(promise.remembered(recourses.matrix).foreseen, own)  # no fit that was made says less
     np.testing.assert_allclose(recourses.margins, told, atol=1e-9)
 
@@ -129,7 +132,7 @@ def test_a_point_that_no_error_saves_is_taken_back(taken: Any, monkeypatch: pyte
     pipeline, model = taken
     people = loans(20, seed=1)[0]
     explainer = Rocerf(model, K, effort="quick")
-    monkeypatch.setattr(OwnSolver, "confirm", lambda self, X, worst_ids, delta=0.0: np.full(len(X), -1.0))
+    monkeypatch.setattr(Allowance, "confirm", lambda self, X, worst_ids, delta=0.0: np.full(len(X), -1.0))
     recourses = explainer.explain(people[pipeline.predict(people) == 0])
     assert {status.code for status in recourses.statuses} == {"gave_up"}
 
@@ -140,11 +143,10 @@ def test_errors_are_kept_in_a_file_without_the_estimator(taken: Any, tmp_path: P
     explainer.save(tmp_path / "kept")
     again = Rocerf.load(tmp_path / "kept")
     assert again.model.own_refit is None
-    assert isinstance(again.promise, OwnSolver)
     X = model.train.X[:30]
-    np.testing.assert_allclose(again.promise.allowance(X), explainer.promise.allowance(X), atol=1e-12)
-    assert len(again.promise.inner.pool) == len(explainer.promise.inner.pool)
-    assert np.isnan(again.promise.confirm(X, [None] * 30)).all()
+    np.testing.assert_allclose(again.promise.allowance.at(X)[0], explainer.promise.allowance.at(X)[0], atol=1e-12)
+    assert len(again.promise.pool) == len(explainer.promise.pool)
+    assert np.isnan(again.promise.allowance.confirm(X, [None] * 30)).all()
 
 
 def test_audits_fit_the_users_own_object(taken: Any) -> None:
@@ -171,17 +173,17 @@ def test_audits_fit_the_users_own_object(taken: Any) -> None:
 def test_points_are_read_while_another_thread_fits(taken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit that ends while the fits made so far are gone through must not disturb it."""
     promise = Rocerf(taken[1], K).promise
-    train = taken[1].train
-    assert len(promise.errors) == 17
+    allowance, train = promise.allowance, taken[1].train
+    assert len(allowance.errors) == 17
     own = taken[1].own_refit
 
     class Watched(dict[Any, Any]):
         def values(self) -> Any:
             for fit in super().values():
-                other = threading.Thread(target=promise._fit_without, args=(own, np.array([len(self)])))
+                other = threading.Thread(target=allowance._fit_without, args=(own, np.array([len(self)])))
                 other.start()
                 other.join(0.5)
                 yield fit
 
-    monkeypatch.setattr(promise, "_fits", Watched(list(promise._fits.items())[:2]))
-    assert np.isfinite(promise.margins_at(train.X[:3])).all()
+    monkeypatch.setattr(allowance, "_fits", Watched(list(allowance._fits.items())[:2]))
+    assert np.isfinite(promise.check(train.X[:3], train.X[:3])).all()

@@ -59,10 +59,9 @@ def test_algorithm_1_finds_the_same_with_constraints_held_and_read_anew_at_every
     promise = FirstOrder(model, 3)
     arrays = PenaltyProblem(
         X0=problem.X0,
-        scale=problem.cost.scale,
         lower=problem.X0 - 50 * problem.cost.scale,
         upper=problem.X0 + 50 * problem.cost.scale,
-        norm=problem.cost.norm,
+        price=problem.cost,
     )
     reads = {"true": 0, "held": 0}
 
@@ -72,7 +71,7 @@ def test_algorithm_1_finds_the_same_with_constraints_held_and_read_anew_at_every
         return reading.values, reading.slopes
 
     def hold(points: np.ndarray) -> Any:
-        held = promise.held_at(points)
+        held = promise.frozen_at(points)
 
         def read_held(others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             reads["held"] += 1

@@ -25,7 +25,7 @@ from rocerf.baselines import Scfe
 from rocerf.data.schema import Feature, FeatureSchema
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
 from rocerf.promises import Plain, Simulated, simulated
-from rocerf.recourse.cost import cost_named
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers import sequential

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from rocerf import CostTable, FeatureSchema, LogisticModel, Rocerf, TrainingSet
 from rocerf.data.schema import Feature
 from rocerf.errors import OptionError
-from rocerf.recourse.cost import cost_named
+from rocerf.recourse.costs.registry import cost_named
 from schema_problems import COSTS, Problem, cost_of, problems
 
 SCHEMA = FeatureSchema(

@@ -12,7 +12,7 @@ from problems import random_training_set, refused_people
 from rocerf import Adversary, FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.data.feature import Feature
 from rocerf.deletion.worst_rows import drops_by_duality, find_worst_rows
-from rocerf.promises import FirstOrder, Retrained
+from rocerf.promises import Certified, FirstOrder, Retrained
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
@@ -110,7 +110,7 @@ def test_weakening_any_check_of_the_gate_lets_something_through(weakened: str, m
         unasked = property(lambda self: Gate(self.model, self.promise, self.delta, confirms=False))
         monkeypatch.setattr(Rocerf, "gate", unasked)
     else:
-        monkeypatch.setattr("rocerf.recourse.gate.margins_at", lambda promise, X, *_: np.ones(len(X)))
+        monkeypatch.setattr(Certified, "check", lambda self, X, *_: np.ones(len(X)))
     assert answered() > 0
 
 
@@ -144,11 +144,11 @@ def test_first_order_by_duality_is_first_order_by_selection(k: int) -> None:
     model = LogisticModel.fit(random_training_set(5, n=300, d=4))
     promise, X = FirstOrder(model, k), refused_people(model, 5, 70)
     by_selection = promise.read(X).foreseen
-    np.testing.assert_allclose(promise.margins_at(X), by_selection, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(promise.check(X, X), by_selection, rtol=0, atol=1e-10)
     unread = FirstOrder(model, k)
-    np.testing.assert_allclose(unread.margins_at(X), by_selection, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(unread.check(X, X), by_selection, rtol=0, atol=1e-10)
     unread._thresholds = dict.fromkeys(unread._thresholds, -1e-3)  # a wrong start makes it lower, never higher
-    assert (unread.margins_at(X) <= by_selection + 1e-12).all()
+    assert (unread.check(X, X) <= by_selection + 1e-12).all()
 
 
 def test_duality_never_lies_above_the_sum_of_the_smallest() -> None:
@@ -166,12 +166,12 @@ def test_retrained_searches_wherever_nobody_has_searched() -> None:
     model = LogisticModel.fit(random_training_set(6, n=40, d=2))
     promise = Retrained(model, 2)
     points = refused_people(model, 6, 5)
-    margins = promise.margins_at(points)
+    margins = promise.check(points, points)
     np.testing.assert_allclose(margins, lowest_scores(model, points, 2), atol=1e-8)
     searched = len(promise._searched)
     assert searched == 5
     pool = len(promise.pool)
-    np.testing.assert_allclose(promise.margins_at(points), margins, atol=1e-12)
+    np.testing.assert_allclose(promise.check(points, points), margins, atol=1e-12)
     assert len(promise.pool) == pool  # known points are held against the pool alone
     attack = Adversary(model, 2).attack(points[0])
     assert margins[0] <= attack.score + 1e-9

@@ -17,7 +17,9 @@ from problems import quadratic_program, random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.data.schema import Feature
-from rocerf.recourse.cost import Norm, NormCost, cost_named
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.master import highs, mixed
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import REACH, Cheapest, Master

@@ -13,10 +13,13 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 
 from problems import random_training_set, refused_people
-from rocerf import EstimatorModel, LogisticModel, TrainingSet
+from rocerf import EstimatorModel, FeatureSchema, LogisticModel, TrainingSet
+from rocerf.data.feature import Feature
 from rocerf.promises import Plain
 from rocerf.promises.promise import Reading
-from rocerf.recourse.cost import Norm, NormCost
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers import search
@@ -318,3 +321,22 @@ def test_progress_is_told_and_may_interrupt(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(KeyboardInterrupt):
         solve(model.score, X0, model.train, budget=200, progress=stop)
+
+
+# --- other costs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("own", [(0.0, 0.0), (1.0, 0.0)], ids=["from the reference", "to the reference"])
+def test_the_search_pays_the_price_that_is_reported_where_a_reference_category_has_no_column(own: Any) -> None:
+    """Another category is one column away and costs 1, not the 1/2 of a column that moves in pairs; pay costs 0.8."""
+    schema = FeatureSchema(
+        (*(Feature(f"h_{i}", "binary", group="h") for i in (1, 2)), Feature("pay")), open_groups=("h",)
+    )
+    train = TrainingSet(np.array([[1, 0, 1.0], [0, 1, 2.0], [0, 0, 3.0], [1, 0, 4.0]]), [0, 1, 0, 1])
+    X0 = np.array([[*own, 1.0]])
+    cost = cost_named("mad", train, schema)
+    master = Master.over(X0, cost, FeasibleSet.around(X0, schema))
+    promise = Values(lambda X: np.maximum(X[:, 2] - 1.8, (X[:, 0] != own[0]) - 0.5))
+    lower, upper = train.X.min(axis=0), train.X.max(axis=0)
+    found = solve_by_search(promise, master, 0.0, lower=lower, upper=upper, anchors=train.X)
+    assert cost.of(found.points, X0)[0] == pytest.approx(0.8, abs=1e-5)

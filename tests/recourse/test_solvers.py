@@ -12,6 +12,8 @@ from problems import quadratic_program, random_training_set, refused_people, sub
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status
 from rocerf.baselines import Scfe
 from rocerf.promises import FirstOrder
+from rocerf.recourse.costs.cost import Norm
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.solvers.penalty import PenaltyProblem, minimise_by_penalty
 from rocerf.recourse.solvers.solution import GUARD
 
@@ -192,7 +194,8 @@ def test_more_deletions_never_cost_less() -> None:
 def test_calibration_is_deterministic_and_raises_the_margin_only_where_needed() -> None:
     model = LogisticModel.fit(random_training_set(7, n=60), C=1.0)
     calm = Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order")
-    assert calm.delta == Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order").delta
+    calm.prepare()
+    assert calm.delta == Rocerf(model, 3, delta="calibrate", seed=1, promise="first_order").settings().delta
     assert calm.explain(refused_people(model, 7, 3)).settings.delta == calm.delta
 
     class Careless(FirstOrder):
@@ -201,7 +204,7 @@ def test_calibration_is_deterministic_and_raises_the_margin_only_where_needed() 
         def read(self, X, target=-np.inf):
             return FirstOrder(self.model, 0).read(X)
 
-    assert Rocerf(model, 3, promise=Careless(model, 3), delta="calibrate", seed=1).delta > 0
+    assert Rocerf(model, 3, promise=Careless(model, 3), delta="calibrate", seed=1).settings().delta > 0
 
 
 def test_the_penalty_method_runs_on_torch_arrays() -> None:
@@ -217,11 +220,11 @@ def test_the_penalty_method_runs_on_torch_arrays() -> None:
         return values, A[which]
 
     wide = torch.full_like(X0, 1e9)
-    problem = PenaltyProblem(X0, torch.tensor(np.array(model.train.spread)), -wide, wide, "l2")
+    problem = PenaltyProblem(X0, -wide, wide, NormCost(Norm.L2, torch.tensor(np.array(model.train.spread))))
     points, found = minimise_by_penalty(read, problem, 0.0)
     assert isinstance(points, torch.Tensor)
     assert bool(found.all())
     exact = Rocerf(model, 1, promise="first_order").explain(people)
-    cost = torch.linalg.norm((points - X0) / problem.scale, dim=1).numpy()
+    cost = torch.linalg.norm((points - X0) / problem.price.scale, dim=1).numpy()
     np.testing.assert_allclose(cost, exact.costs, rtol=2e-3)
     assert bool((read(points)[0] >= 0).all())

@@ -28,7 +28,7 @@ def of_model(model: Any) -> Any:
 def of_explainer(explainer: Rocerf) -> Any:
     promise, told = explainer.promise, explainer.settings()
     rows = explainer.model.train.X[:5]
-    values = promise.read(rows).values if explainer.promise.wording.name != "simulated" else np.array(promise.factor)
+    values = promise.read(rows).values if explainer.promise.name != "simulated" else np.array(promise.factor)
     return told, of_model(explainer.model), values.tobytes()
 
 

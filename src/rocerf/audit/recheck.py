@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import DataError, ModelError, OptionError
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.own_refit import RetrainingRule, as_retrained_by
 from rocerf.recourse.result import Recourses, Settings, finite_or_none
 from rocerf.types import Array
+from rocerf.words import Said
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PreprocessingDifference:
 
     @classmethod
     def between(
-        cls, model: LogisticModel, later: LogisticModel, ids: NDArray[Any], X: Array
+        cls, model: ExactModel, later: ExactModel, ids: NDArray[Any], X: Array
     ) -> PreprocessingDifference | None:
         """Of a model of a pipeline, the same retrained by its own rule, and points (P, d); None if it has no other."""
         other = model.with_preprocessing("frozen" if model.preprocessing == "refitted" else "refitted")
@@ -43,10 +43,15 @@ class PreprocessingDifference:
         largest = float(np.abs(one - two).max(initial=0.0))
         return cls(str(model.preprocessing), largest, int(((one >= 0) != (two >= 0)).sum()))
 
+    @property
+    def sentence(self) -> Said:
+        """What it comes to."""
+        other = Said.of("audit.frozen" if self.rule == "refitted" else "audit.refitted")
+        counted = Said.of("audit.decisions", k=self.decisions) if self.decisions else Said.of("audit.no_decision")
+        return Said.of("audit.preprocessing", other=other, largest=self.largest, decisions=counted)
+
     def __str__(self) -> str:
-        other = "frozen" if self.rule == "refitted" else "refitted"
-        decisions = {0: "no decision", 1: "1 decision"}.get(self.decisions, f"{self.decisions} decisions")
-        return f"with {other} preprocessing scores differ by up to {self.largest:.2g} and {decisions}"
+        return self.sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +89,24 @@ class Recheck:
         """Whether so many deletions are covered by the promise that was given."""
         return self.deleted <= self.k
 
-    def __str__(self) -> str:
-        total, held = int(self.answered.sum()), int(self.holds.sum())
-        covered = "within" if self.within_promise else "beyond"
-        rows = "row" if self.deleted == 1 else "rows"
-        what = "letters" if self.options is None else "options in letters"
-        return (
-            f"{held} of {total} {what} still hold after deleting {self.deleted} {rows} and retraining "
-            f"{'' if self.retrained_by is None else f'by {self.retrained_by} '}"
-            f"({covered} the promise '{self.promise}' about {self.k})"
-            f"{'' if self.preprocessing is None else f'; {self.preprocessing}'}"
+    @property
+    def sentence(self) -> Said:
+        """The figures in a sentence."""
+        return Said.of(
+            "audit.recheck",
+            held=int(self.holds.sum()),
+            total=int(self.answered.sum()),
+            what=Said.of("audit.letters" if self.options is None else "audit.options_in_letters"),
+            deleted=self.deleted,
+            by="" if self.retrained_by is None else Said.of("audit.by", who=self.retrained_by),
+            covered=Said.of("audit.within" if self.within_promise else "audit.beyond"),
+            promise=self.promise,
+            k=self.k,
+            remark="" if self.preprocessing is None else Said.of("audit.remark", what=self.preprocessing.sentence),
         )
+
+    def __str__(self) -> str:
+        return self.sentence
 
     def records(self) -> list[dict[str, Any]]:
         """One record for each person: whether the letter holds (None: none was given), scores before and after."""
@@ -156,16 +168,16 @@ def recheck(
     answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
     before, after = np.full(len(answered), np.nan), np.full(len(answered), np.nan)
     before[answered] = model.score(matrix[answered])
-    own = getattr(as_retrained_by(model, refit), "own_refit", None) if len(rows) else None
+    own = as_retrained_by(model, refit).own_refit if len(rows) else None
     after[answered] = (later.score if own is None else own.without(rows).scores)(matrix[answered])
     difference = None
-    if isinstance(model, LogisticModel) and model.parts is not None and model.parts.recipe is not None:
-        assert isinstance(later, LogisticModel)
+    if isinstance(model, ExactModel) and model.parts is not None and model.parts.recipe is not None:
+        assert isinstance(later, ExactModel)
         difference = PreprocessingDifference.between(model, later, model.train.ids[rows], matrix[answered])
     names = tuple(name for batch in batches for name in batch.names)
     options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
     told = options if len(batches) > 1 else None
-    by = None if own is None else "the user's own estimator"
+    by = None if own is None else Said.of("audit.own_estimator")
     return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told, by)
 
 

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.budget import largest_survived
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.certified import Certified
+from rocerf.promises.promise import Promise
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 #: Rows up to which a proof for one deletion is quick enough to be made unasked.
 QUICK_PROOF_ROWS = 6000
@@ -35,20 +37,30 @@ class RemovalBudget:
     def __len__(self) -> int:
         return len(self.found)
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> Said:
+        """The figures in a sentence."""
         accepted = self.found >= 0
-        rest = f"; {int((~accepted).sum())} without an accepted point" if not accepted.all() else ""
+        rest = "" if accepted.all() else Said.of("audit.without_point", count=int((~accepted).sum()))
         if not accepted.any():
-            return f"no accepted points{rest}"
+            return Said.of("audit.no_points", rest=rest)
         proven, found = self.certified[accepted], self.found[accepted]
-        return (
-            f"{len(found)} points: {int((proven >= 1).sum())} survive at least one deletion, proven (at most "
-            f"{int(proven.max())}); none was broken by fewer than {int(found.min()) + 1} deletions, half only by "
-            f"more than {np.median(found):g} (up to {self.tried} were tried){rest}"
+        return Said.of(
+            "audit.budget",
+            points=len(found),
+            proven=int((proven >= 1).sum()),
+            most=int(proven.max()),
+            fewest=int(found.min()) + 1,
+            median=float(np.median(found)),
+            tried=self.tried,
+            rest=rest,
         )
 
+    def __str__(self) -> str:
+        return self.sentence
 
-def _quick_proofs(model: LogisticModel) -> list[Certified]:
+
+def _quick_proofs(model: ExactModel) -> list[Promise]:
     """The proof for one deletion, where it is quick to make and the model is one that proofs can be about."""
     if len(model.train) > QUICK_PROOF_ROWS:
         return []
@@ -59,11 +71,11 @@ def _quick_proofs(model: LogisticModel) -> list[Certified]:
 
 
 def removal_budget(
-    model: LogisticModel,
+    model: ExactModel,
     X: Array,
     most: int,
     *,
-    proofs: Sequence[Certified] | None = None,
+    proofs: Sequence[Promise] | None = None,
     effort: str = "normal",
     seed: int = 0,
     progress: Progress | None = None,
@@ -79,7 +91,7 @@ def removal_budget(
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:
         if len(X):
-            holds = proof.proven(X) >= 0
+            holds = proof.bound(X) >= 0
             certified[holds] = np.maximum(certified[holds], proof.k)
     certified = np.minimum(certified, most)  # what is asked for: more is not looked at
     found = largest_survived(model, X, most, effort=effort, seed=seed, progress=progress)

@@ -5,7 +5,8 @@ the choices of the code behind the paper's tables. The docstring of each class s
 """
 
 from rocerf.baselines.cchvae import CChvae
+from rocerf.baselines.registry import register_baseline
 from rocerf.baselines.roar import ParameterBox, Roar
 from rocerf.baselines.scfe import Scfe
 
-__all__ = ["CChvae", "ParameterBox", "Roar", "Scfe"]
+__all__ = ["CChvae", "ParameterBox", "Roar", "Scfe", "register_baseline"]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ from rocerf.models.local_linear import StandIns
 from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.models.options import checked_seed, one_of, positive
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Promise, Reading, Wording
+from rocerf.promises.promise import PerPerson, Promise, Reading
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array, Progress
 
@@ -54,7 +54,7 @@ Parameters = Literal["all", "local"]
 PARAMETERS: tuple[Parameters, ...] = ("local", "all")
 
 
-class ParameterBox:
+class ParameterBox(Promise):
     """``f_box(x) >= 0``: accepted by every model whose parameters differ by at most ``delta_max`` each.
 
     Parameters of a linear model are those over standardised columns, whatever scaling it was fitted with (for
@@ -71,12 +71,11 @@ class ParameterBox:
     True
     """
 
-    k = 0
-    smooth = True
-    searches: tuple[str, ...] = ()
+    name = "plain"
+    model: FirstOrderModel
 
     def __init__(self, model: FirstOrderModel, delta_max: float = 0.1) -> None:
-        self.model = model
+        super().__init__(model, 0)
         self.delta_max = positive(delta_max, "delta_max", zero=True)
 
     @cached_property
@@ -84,8 +83,7 @@ class ParameterBox:
         """Whether slopes are cuts: for linear models."""
         return isinstance(self.model, LinearModel)
 
-    @property
-    def wording(self) -> Wording:
+    def sentence(self, delta: float) -> str:
         """What is kept, exactly for linear models and to first order for networks."""
         moved = f"parameters differ from today's by at most {self.delta_max:g} each"
         kept = (
@@ -93,35 +91,22 @@ class ParameterBox:
             if self.concave
             else f"to first order, an estimate and not a proof, accepted by every network whose {moved}"
         )
-        return Wording("plain", f"{kept}; nothing is promised about deletions")
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """None beyond the words."""
-        return ()
-
-    def known_cuts(self) -> tuple[Array, Array]:
-        """The model in force: the middle of the box."""
-        return self._plain.known_cuts()
-
-    @cached_property
-    def _plain(self) -> Plain:
-        return Plain(self.model)
+        return f"{kept}; nothing is promised about deletions"
 
     @cached_property
     def _space(self) -> tuple[Standard, bool]:
         """The standardised columns of a linear model, and whether its intercept is a parameter."""
         space, intercept = Standard.of(self.model.train), True
-        design = getattr(self.model, "design", None)
+        design = self.model.design if isinstance(self.model, LinearModel) else None
         if isinstance(design, Design) and not design.intercept:  # a shift of the mean would need an intercept
             space, intercept = Standard(design.centre, space.spread), False
         return space, intercept
 
-    def read(self, X: Array, target: float = -np.inf) -> Reading:
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """``f_box`` and its slope at points (P, d)."""
         if self.concave:
             space, intercept = self._space
-            z, plain = space.inwards(X), self._plain.read(X)
+            z, plain = space.inwards(X), self.today(X)
             length = np.abs(z).sum(axis=1) + intercept
             slopes = plain.slopes - self.delta_max * np.sign(z) / space.spread
             return Reading(plain.values - self.delta_max * length, slopes)
@@ -136,55 +121,35 @@ class ParameterBox:
         shifts = -self.delta_max * np.sign(self.model.score_gradient(X))
         return self.model.shifted_score(shifts)(X)
 
-    def impossible(self) -> str | None:
-        """Never for everybody."""
-        return None
 
-
-class LocalBox:
+class LocalBox(PerPerson):
     """:class:`ParameterBox` of a linear stand-in for the model, another one for each person.
 
     The point is accepted by every stand-in in the box and by the model itself, but says nothing about the model's own
     parameters.
     """
 
-    k = 0
-    concave = True
-    smooth = True
-    searches: tuple[str, ...] = ()
+    name = "plain"
     assumptions = (
         "where the model itself refuses the point found on the stand-in, the point is moved on along the line",
     )
 
     def __init__(self, model: Refittable, delta_max: float = 0.1, *, seed: int = 0) -> None:
-        self.model, self.delta_max, self._stand_ins = model, delta_max, StandIns(model, seed=seed)
+        super().__init__(model, 0)
+        self.delta_max, self._stand_ins = delta_max, StandIns(model, seed=seed)
 
-    @property
-    def wording(self) -> Wording:
+    def sentence(self, delta: float) -> str:
         """What is kept, and that it is about a stand-in."""
-        return Wording(
-            "plain",
+        return (
             "accepted by the model as it is today and by every linear model whose coefficients differ by at most "
             f"{self.delta_max:g} each from those of a stand-in fitted around the person; nothing is promised about "
-            "deletions",
+            "deletions"
         )
 
     def for_person(self, x0: Array) -> ParameterBox | None:
         """The promise for one person (d,); None where no stand-in could be fitted."""
         local = self._stand_ins.around(x0)
         return None if local is None else ParameterBox(local, self.delta_max)
-
-    def known_cuts(self) -> NoReturn:
-        """None that hold for everybody."""
-        raise OptionError("Expected a box around one person's stand-in, got a question about all; use for_person(x0).")
-
-    def read(self, X: Array, target: float = -np.inf) -> NoReturn:
-        """It cannot be read without knowing for whom."""
-        raise OptionError("Expected a box around one person's stand-in, got a question about all; use for_person(x0).")
-
-    def impossible(self) -> str | None:
-        """Never for everybody."""
-        return None
 
 
 class Roar:
@@ -300,14 +265,17 @@ class _Authors(Plain):
 
     def __init__(self, model: Refittable, delta_max: float) -> None:
         super().__init__(model)
+        self.delta_max = delta_max
+
+    def sentence(self, delta: float) -> str:
+        """What the descent weighed."""
         accepted = (
             "is accepted by the model as it is today"
-            if isinstance(model, LinearModel)
+            if isinstance(self.model, LinearModel)
             else "is accepted by a linear stand-in fitted around the person, but not always by the model itself"
         )
-        self.wording = Wording(
-            "plain",
+        return (
             f"{accepted}; chosen by weighing the worst loss over models whose parameters differ by at most "
-            f"{delta_max:g} each against the cost, which does not make all of those accept it; nothing is promised "
-            "about deletions",
+            f"{self.delta_max:g} each against the cost, which does not make all of those accept it; nothing is "
+            "promised about deletions"
         )

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of
+from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import LinearModel, Refittable
@@ -167,27 +167,23 @@ def choose_lambda(descent: Descent, models: Linear, problem: StandardProblem) ->
 def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: float) -> Array:
     """Adam on J for each person until it changes by at most the tolerance; where that ends, (P, d).
 
-    >>> from rocerf.recourse.cost import Norm
+    >>> from rocerf.recourse.costs.cost import Norm
     >>> free = np.full((1, 1), np.inf)
     >>> problem = StandardProblem(np.array([[-1.0]]), -free, free, Norm.L2)
     >>> z = descend(Linear(np.array([[2.0]]), np.zeros(1)), problem, 0.1, 0.0)
     >>> bool(2 * z[0, 0] - 0.1 * (abs(z[0, 0]) + 1) > 0)
     True
     """
-    z, result = problem.start(), problem.start()
-    people, adam, loss = np.arange(len(z)), Adam(z.shape, STEP_SIZE), np.ones(len(z))
+    on, result, loss = BoxedAdam(problem, STEP_SIZE), problem.start(), np.ones(len(problem.z0))
     for _ in range(STEPS):
-        worst = models.score(z) - delta_max * (np.abs(z).sum(axis=1) + 1.0)
-        before, loss = loss, LOGISTIC.value(-worst) + lam * problem.cost(z)
-        pull = -LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(z))
-        move = adam.move(pull + lam * problem.cost_slope(z))
-        z = np.clip(z - move, problem.lower, problem.upper)
-        result[people] = z
+        worst = models.score(on.z) - delta_max * (np.abs(on.z).sum(axis=1) + 1.0)
+        before, loss = loss, LOGISTIC.value(-worst) + lam * on.cost()
+        on.step(-LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), lam)
+        result[on.people] = on.z
         open_ = np.abs(loss - before) > TOLERANCE
         if not open_.any():
             break
         if not open_.all():
-            people, z, loss = people[open_], z[open_], loss[open_]
-            models, problem = models.rows(open_), problem.rows(open_)
-            adam.keep(open_)
+            loss, models = loss[open_], models.rows(open_)
+            on.keep(open_)
     return result

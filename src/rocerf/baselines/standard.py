@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
 from rocerf.promises.plain import Plain
-from rocerf.recourse.cost import Norm
+from rocerf.recourse.costs.cost import Norm, gradient
+from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.adam import Adam
 from rocerf.types import Array
 
 
@@ -73,18 +75,33 @@ class StandardProblem:
         """Where people stand, moved into their boxes."""
         return np.clip(self.z0, self.lower, self.upper)
 
-    def cost(self, z: Array) -> Array:
-        """Length of the change, (P,)."""
-        step = z - self.z0
-        return np.asarray(np.abs(step).sum(axis=1) if self.norm is Norm.L1 else np.sqrt((step * step).sum(axis=1)))
+    @property
+    def price(self) -> NormCost:
+        """The length of a change."""
+        return NormCost(Norm.L2 if self.norm is Norm.L2 else Norm.L1, 1.0)
 
-    def cost_slope(self, z: Array) -> Array:
-        """A subgradient of the length, (P, d): 0 at z0, as torch has it."""
-        step = z - self.z0
-        if self.norm is Norm.L1:
-            return np.sign(step)
-        length = np.sqrt((step * step).sum(axis=1))[:, None]
-        return np.asarray(step / np.where(length > 0, length, 1.0))
+
+class BoxedAdam:
+    """Adam for the people of a problem, each kept in their box: ``z`` (Q, d) of those ``people`` (Q,) still open."""
+
+    def __init__(self, problem: StandardProblem, step_size: float) -> None:
+        self.problem, self.z, self.people = problem, problem.start(), np.arange(len(problem.z0))
+        self.adam = Adam(self.z, step_size)
+
+    def cost(self) -> Array:
+        """Length of the change, (Q,)."""
+        return self.problem.price.of(self.z, self.problem.z0)
+
+    def step(self, pull: Array, lam: Array | float) -> None:
+        """One step down ``pull`` (Q, d), the slope of a loss, plus lam times the slope of the length."""
+        problem = self.problem
+        slope = gradient(problem.price, self.z - problem.z0, problem.z0)
+        self.z = np.clip(self.z - self.adam.move(pull + lam * slope), problem.lower, problem.upper)
+
+    def keep(self, open_: NDArray[np.bool_]) -> None:
+        """Go on with these people only, a mask (Q,)."""
+        self.people, self.z, self.problem = self.people[open_], self.z[open_], self.problem.rows(open_)
+        self.adam.keep(open_)
 
 
 def points_of(master: Master, space: Standard, z: Array) -> Array:
@@ -115,40 +132,3 @@ def scores_in(space: Standard, model: Refittable) -> ValueAndSlope:
         return reading.values, reading.slopes * space.spread
 
     return read
-
-
-class Adam:
-    """Adam (Kingma and Ba) for P people at once, each with a count of steps of their own.
-
-    >>> adam = Adam((1, 2), 0.5)
-    >>> adam.move(np.array([[3.0, -0.1]])).round(6).tolist()  # the first step is the sign
-    [[0.5, -0.5]]
-    """
-
-    FIRST, SECOND, EPSILON = 0.9, 0.999, 1e-8
-
-    def __init__(self, shape: tuple[int, int], step_size: float) -> None:
-        self.step_size = step_size
-        self.first, self.second = np.zeros(shape), np.zeros(shape)
-        self.first_left, self.second_left = np.ones((shape[0], 1)), np.ones((shape[0], 1))
-
-    def move(self, gradient: Array) -> Array:
-        """What to take from the iterate (P, d)."""
-        self.first *= self.FIRST
-        self.first += (1 - self.FIRST) * gradient
-        self.second *= self.SECOND
-        self.second += (1 - self.SECOND) * gradient * gradient
-        self.first_left *= self.FIRST
-        self.second_left *= self.SECOND
-        size = np.sqrt(self.second / (1 - self.second_left)) + self.EPSILON
-        return np.asarray(self.step_size / (1 - self.first_left) * self.first / size)
-
-    def restart(self, people: NDArray[np.bool_]) -> None:
-        """Forget the past of these people, a mask (P,)."""
-        self.first[people], self.second[people] = 0.0, 0.0
-        self.first_left[people], self.second_left[people] = 1.0, 1.0
-
-    def keep(self, people: NDArray[np.bool_]) -> None:
-        """Go on with these people only, a mask (P,)."""
-        self.first, self.second = self.first[people], self.second[people]
-        self.first_left, self.second_left = self.first_left[people], self.second_left[people]

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from rocerf.errors import DidNotTrainError, MissingExtraError
-from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
-from rocerf.storage.whole_file import write_bytes
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 
 try:
@@ -170,18 +169,19 @@ class Vae:
         """Write it to one ``.npz`` file (plain arrays and JSON, no pickle), with whatever else is to be known of it."""
         arrays = {name: value.cpu().numpy() for name, value in self._module.state_dict().items()}
         document = {"options": asdict(self.options), "about": about or {}}
-        write_bytes(path, packed_arrays(FILE_FORMAT, document, arrays))
+        State(FILE_FORMAT, document, arrays).write(path, private=False)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> tuple[Vae, dict[str, Any]]:
         """What :meth:`save` wrote, and what was to be known of it."""
-        with reading(path, FILE_FORMAT, "CChvae.save_vae", "train and save it again with this version"):
-            arrays, document = arrays_and_about(path, FILE_FORMAT)
-            given = document["options"]
+        kept = FILE_FORMAT, "CChvae.save_vae", "train and save it again with this version"
+        state = State.read(path, *kept)
+        with state.understood(*kept):
+            given = state.values["options"]
             options = VaeOptions(**{**given, "hidden": tuple(given["hidden"])})
             module = _Module(options)
-            module.load_state_dict({name: torch.as_tensor(value) for name, value in arrays.items()})
-        return cls(options, module), document["about"]
+            module.load_state_dict({name: torch.as_tensor(value) for name, value in state.arrays.items()})
+            return cls(options, module), state.values["about"]
 
 
 def _initial(options: VaeOptions, seed: int) -> Tensor:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.baselines.answers import valid
-from rocerf.baselines.standard import Adam, Standard, StandardProblem, points_of, scores_in
+from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of, scores_in
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
 from rocerf.recourse.master.master import Master
 from rocerf.types import Array, Progress
@@ -68,7 +68,7 @@ def search(
     """Accepted points near the people of the problem (P, d), missing where no iterate was accepted.
 
     >>> import rocerf
-    >>> from rocerf.recourse.cost import cost_named
+    >>> from rocerf.recourse.costs.registry import cost_named
     >>> from rocerf.recourse.master.feasible_set import FeasibleSet
     >>> model = rocerf.LogisticModel.fit(rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1]))
     >>> X0 = np.array([[0.0]])
@@ -79,35 +79,31 @@ def search(
     space = Standard.of(model.train)
     run = _Run(scores_in(space, model), StandardProblem.of(master, space), options or WachterOptions.about(model))
     while len(run.people):
-        run.step()
+        run.advance()
         if progress is not None and run.closed:
             progress(len(master.X0) - len(run.people), len(master.X0))
     found = np.isfinite(run.best_cost)
     return np.where(found[:, None], points_of(master, space, run.best), np.nan)
 
 
-class _Run:
+class _Run(BoxedAdam):
     """Where the open people stand; every array but ``best`` and ``best_cost`` has one row for each of them."""
 
     def __init__(self, read: ValueAndSlope, problem: StandardProblem, options: WachterOptions) -> None:
-        self.read, self.problem, self.options = read, problem, options
+        super().__init__(problem, options.step_size)
+        self.read, self.options = read, options
         people = len(problem.z0)
-        self.people = np.arange(people)
         self.best, self.best_cost = problem.z0.copy(), np.full(people, np.inf)
-        self.z = problem.start()
-        self.adam = Adam(self.z.shape, options.step_size)
         self.scores, self.slopes = self.read(self.z)
         self.lam, self.low, self.high = np.full((3, people), options.first_lambda)
         self.steps, self.steps_here = np.zeros((2, people), np.intp)
         self.accepted, self.last_valid, self.bisecting = np.zeros((3, people), bool)
         self.closed = False
 
-    def step(self) -> None:
+    def advance(self) -> None:
         """One step of Adam for everybody, then new weights for those who have settled."""
-        problem, before = self.problem, self.z
-        hinge = np.maximum(-self.scores, 0.0)
-        gradient = -2.0 * hinge[:, None] * self.slopes + self.lam[:, None] * problem.cost_slope(before)
-        self.z = np.clip(before - self.adam.move(gradient), problem.lower, problem.upper)
+        before = self.z
+        self.step(-2.0 * np.maximum(-self.scores, 0.0)[:, None] * self.slopes, self.lam[:, None])
         self.scores, self.slopes = self.read(self.z)
         self._remember()
         change = np.sqrt(((self.z - before) ** 2).sum(axis=1))
@@ -123,7 +119,7 @@ class _Run:
         if not good.any():
             return
         self.accepted |= good
-        cost = np.where(good, self.problem.cost(self.z), np.inf)
+        cost = np.where(good, self.cost(), np.inf)
         better = cost < self.best_cost[self.people]
         self.best[self.people[better]], self.best_cost[self.people[better]] = self.z[better], cost[better]
 
@@ -142,16 +138,14 @@ class _Run:
         self.steps_here[settled], self.accepted[settled] = 0, False
         self.adam.restart(settled)
         met = self.bisecting & ((self.lam <= self.low) | (self.lam >= self.high))
-        self._keep(~(settled & (met | (self.steps >= self.options.steps))))
+        open_ = ~(settled & (met | (self.steps >= self.options.steps)))
+        if not open_.all():
+            self.closed = True
+            self.keep(open_)
 
-    def _keep(self, open_: Mask) -> None:
-        if open_.all():
-            return
-        self.closed = True
-        self.people, self.problem = self.people[open_], self.problem.rows(open_)
-        self.adam.keep(open_)
-        self.z, self.scores, self.slopes = self.z[open_], self.scores[open_], self.slopes[open_]
-        self.lam, self.low, self.high = self.lam[open_], self.low[open_], self.high[open_]
-        self.steps, self.steps_here = self.steps[open_], self.steps_here[open_]
-        self.accepted, self.last_valid = self.accepted[open_], self.last_valid[open_]
+    def keep(self, open_: Mask) -> None:
+        """Go on with these people only, a mask (Q,)."""
+        super().keep(open_)
+        for name in ("scores", "slopes", "lam", "low", "high", "steps", "steps_here", "accepted", "last_valid"):
+            setattr(self, name, getattr(self, name)[open_])
         self.bisecting = self.bisecting[open_]

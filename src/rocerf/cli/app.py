@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rocerf.cli import deletions, explain, letters, research
-from rocerf.cli.options import Json
+from rocerf.cli import options as opt
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, fail, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
@@ -86,7 +86,7 @@ def demo(
     trials: Annotated[int, typer.Option(min=1, help="Random deletions at each share.")] = 100,
     people: Annotated[int | None, typer.Option(min=1, help="Only the first so many of the refused.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random deletions.")] = 0,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """German Credit: what each promise is worth under random and worst-case deletion, with true retraining."""
     from rocerf.evaluation.demo import run_demo
@@ -116,7 +116,7 @@ def demo(
 
 
 @app.command()
-def datasets(as_json: Json = False) -> None:
+def datasets(as_json: opt.Json = False) -> None:
     """List the data sets that come with rocerf."""
     from dataclasses import asdict
 

@@ -9,27 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli import options as opt
 from rocerf.cli.models import ModelFiles, load_explainer, model_of, read_schema
-from rocerf.cli.options import (
-    Deletions,
-    EffortName,
-    EffortOption,
-    Favourable,
-    InversePenalty,
-    Json,
-    Label,
-    ModelFile,
-    Out,
-    PeopleIds,
-    PipelineFile,
-    Preprocessing,
-    Refit,
-    SchemaFile,
-    Seed,
-    ShowRows,
-    Train,
-    TrainIds,
-)
 from rocerf.cli.outputs import Target, Written, check_targets, write_each
 from rocerf.cli.terminal import print_document, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
@@ -40,23 +21,23 @@ if TYPE_CHECKING:
 
 
 def attack(
-    train: Train,
-    label: Label,
-    favourable: Favourable,
+    train: opt.Train,
+    label: opt.Label,
+    favourable: opt.Favourable,
     points: Annotated[Path, typer.Option(help="Points to attack, CSV, Parquet, or answers of rocerf explain in JSON.")],
-    k: Deletions,
-    effort: EffortOption = EffortName.THOROUGH,
-    out: Out = None,
-    id_column: PeopleIds = None,
-    train_id_column: TrainIds = None,
-    model: ModelFile = None,
-    pipeline: PipelineFile = None,
-    preprocessing: Preprocessing = None,
-    schema: SchemaFile = None,
-    c: InversePenalty = 1.0,
-    seed: Seed = 1,
-    training_rows: ShowRows = False,
-    as_json: Json = False,
+    k: opt.Deletions,
+    effort: opt.EffortOption = opt.EffortName.THOROUGH,
+    out: opt.Out = None,
+    id_column: opt.PeopleIds = None,
+    train_id_column: opt.TrainIds = None,
+    model: opt.ModelFile = None,
+    pipeline: opt.PipelineFile = None,
+    preprocessing: opt.Preprocessing = None,
+    schema: opt.SchemaFile = None,
+    c: opt.InversePenalty = 1.0,
+    seed: opt.Seed = 1,
+    training_rows: opt.ShowRows = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Search for the worst deletion of at most k rows at each point, retraining for real after each one tried."""
     from rocerf.cli.files import attack_records, read_labelled_rows, read_points, write_records
@@ -91,22 +72,22 @@ def attack(
 
 
 def recheck(
-    train: Train,
-    label: Label,
-    favourable: Favourable,
+    train: opt.Train,
+    label: opt.Label,
+    favourable: opt.Favourable,
     recourses: Annotated[
         list[Path],
         typer.Option(help="Answers already given: JSON written by rocerf explain (repeatable: alternatives)."),
     ],
     deleted: Annotated[Path, typer.Option(help="Ids of the rows to delete, one a line.")],
-    out: Out = None,
-    train_id_column: TrainIds = None,
-    model: ModelFile = None,
-    pipeline: PipelineFile = None,
-    preprocessing: Preprocessing = None,
-    c: InversePenalty = 1.0,
-    refit: Refit = None,
-    as_json: Json = False,
+    out: opt.Out = None,
+    train_id_column: opt.TrainIds = None,
+    model: opt.ModelFile = None,
+    pipeline: opt.PipelineFile = None,
+    preprocessing: opt.Preprocessing = None,
+    c: opt.InversePenalty = 1.0,
+    refit: opt.Refit = None,
+    as_json: opt.Json = False,
 ) -> None:
     """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""
     from rocerf.audit.recheck import recheck as check_again
@@ -138,9 +119,9 @@ def forget(
     explainer: Annotated[Path, typer.Option(help="Folder written by explain --save-explainer.")],
     deleted: Annotated[Path, typer.Option(help="Ids of the rows to forget, one a line.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the new explainer; default: replaces the old.")] = None,
-    pipeline: PipelineFile = None,
+    pipeline: opt.PipelineFile = None,
     save_pipeline: Annotated[Path | None, typer.Option(help="Write the pipeline fitted anew here, .skops.")] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Carry out a deletion request: model and explainer made anew, in which nothing of these rows is left.
 
@@ -200,8 +181,11 @@ def _write_pipeline(model: Any, path: Path) -> None:
 
 def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
     """What may still hold something of the rows, in sentences."""
+    from rocerf.models.model import LinearModel
+
     told = [] if kept is None else [f"the old explainer in {kept}: delete it"]
-    if getattr(old.model, "deployed_theta", None) is not None and getattr(new.model, "deployed_theta", None) is None:
+    deployed = [m.deployed_theta if isinstance(m, LinearModel) else None for m in (old.model, new.model)]
+    if deployed[0] is not None and deployed[1] is None:
         told.append(
             "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
             "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left, and "

@@ -9,30 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocerf.cli import options as opt
 from rocerf.cli.models import ModelFiles, model_of, read_schema
-from rocerf.cli.options import (
-    Columns,
-    CostName,
-    Deletions,
-    EffortName,
-    EffortOption,
-    Favourable,
-    InversePenalty,
-    Json,
-    Label,
-    ModelFile,
-    Out,
-    PeopleIds,
-    PipelineFile,
-    Preprocessing,
-    PromiseName,
-    SchemaFile,
-    Seed,
-    ShowRows,
-    SolverName,
-    Train,
-    TrainIds,
-)
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, print_document, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
@@ -51,16 +29,16 @@ MOST_CHECKED = 100
 
 def schema(
     train: Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; columns of numbers and text, a label.")],
-    label: Label,
-    train_id_column: TrainIds = None,
-    immutable: Annotated[Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
-    increase_only: Annotated[Columns, typer.Option(help="Column that may only rise (repeatable).")] = None,
-    decrease_only: Annotated[Columns, typer.Option(help="Column that may only fall (repeatable).")] = None,
-    integer: Annotated[Columns, typer.Option(help="Column of whole numbers (repeatable).")] = None,
+    label: opt.Label,
+    train_id_column: opt.TrainIds = None,
+    immutable: Annotated[opt.Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
+    increase_only: Annotated[opt.Columns, typer.Option(help="Column that may only rise (repeatable).")] = None,
+    decrease_only: Annotated[opt.Columns, typer.Option(help="Column that may only fall (repeatable).")] = None,
+    integer: Annotated[opt.Columns, typer.Option(help="Column of whole numbers (repeatable).")] = None,
     quantiles: Annotated[tuple[float, float], typer.Option(help="Shares of the rows that give the bounds.")] = (0, 1),
     out: Annotated[Path | None, typer.Option(help="Write the schema here, .yaml, to edit it.")] = None,
     check: Annotated[Path | None, typer.Option(help="Hold this schema (.yaml) against the rows instead.")] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """What columns mean and what people may change: guessed from rows, or a schema of yours held against them."""
     from rocerf.cli.files import read_features
@@ -96,55 +74,48 @@ def schema(
 
 
 def explain(
-    train: Train,
-    label: Label,
-    favourable: Favourable,
+    train: opt.Train,
+    label: opt.Label,
+    favourable: opt.Favourable,
     people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
-    k: Deletions,
-    promise: Annotated[PromiseName, typer.Option(help="What is promised.")] = PromiseName.RETRAINED,
-    out: Out = None,
-    id_column: PeopleIds = None,
-    train_id_column: TrainIds = None,
-    model: ModelFile = None,
-    pipeline: PipelineFile = None,
-    preprocessing: Preprocessing = None,
-    c: InversePenalty = 1.0,
+    k: opt.Deletions,
+    promise: Annotated[opt.PromiseName, typer.Option(help="What is promised.")] = opt.PromiseName.RETRAINED,
+    out: opt.Out = None,
+    id_column: opt.PeopleIds = None,
+    train_id_column: opt.TrainIds = None,
+    model: opt.ModelFile = None,
+    pipeline: opt.PipelineFile = None,
+    preprocessing: opt.Preprocessing = None,
+    c: opt.InversePenalty = 1.0,
     delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
-    cost: Annotated[CostName | None, typer.Option(help="What a change costs; default: l2.")] = None,
+    cost: Annotated[opt.CostName | None, typer.Option(help="What a change costs; default: l2.")] = None,
     prices: Annotated[Path | None, typer.Option(help="Your own prices of changes, .yaml, instead of --cost.")] = None,
-    schema: SchemaFile = None,
-    immutable: Annotated[Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
+    schema: opt.SchemaFile = None,
+    immutable: Annotated[opt.Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
     max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many attributes change.")] = None,
     alternatives: Annotated[int, typer.Option(min=1, help="Up to so many answers for each person.")] = 1,
-    solver: Annotated[SolverName, typer.Option(help="How the optimum is found.")] = SolverName.AUTO,
-    effort: EffortOption = EffortName.NORMAL,
-    seed: Seed = 0,
+    solver: Annotated[opt.SolverName, typer.Option(help="How the optimum is found.")] = opt.SolverName.AUTO,
+    effort: opt.EffortOption = opt.EffortName.NORMAL,
+    seed: opt.Seed = 0,
     save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
-    training_rows: ShowRows = False,
-    as_json: Json = False,
+    training_rows: opt.ShowRows = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
-    from rocerf.explainer.files import check_folder
 
-    targets = _targets(out, alternatives, save_explainer)
-    check_targets(targets, (train, people, model, pipeline, prices, schema))
-    if save_explainer is not None and promise is PromiseName.PLAIN:
-        raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
+    check_targets(_targets(out, alternatives, save_explainer), (train, people, model, pipeline, prices, schema))
     if save_explainer is not None:
-        check_folder(save_explainer)
+        _check_saving(save_explainer, promise)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
-    options = {
-        "cost": _cost(cost, prices),
-        "schema": _with_fixed(_rules(rules, fitted), immutable or []),
-        "max_changes": max_changes,
-    }
+    ruled = _with_fixed(_rules(rules, fitted), immutable or [])
+    options = {"cost": _cost(cost, prices), "schema": ruled, "max_changes": max_changes}
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     with progress_bar(quiet=as_json) as step:
-        if promise is PromiseName.CERTIFIED:
+        if promise is opt.PromiseName.CERTIFIED:
             explainer.prepare(lambda done, total: step("proof", done, total))
         batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
     files = [] if out is None else _numbered(out, len(batches))
@@ -159,9 +130,7 @@ def explain(
     if as_json:
         print_document(_json_of(batches, alternatives, training_rows))
     else:
-        _print_summary(batches, written.paths, show=not files)
-        if schema is None and not immutable:
-            say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
+        _print_summary(batches, written.paths, show=not files, unruled=schema is None and not immutable)
     written.complain()
 
 
@@ -182,6 +151,15 @@ def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -
     if save_explainer is not None:
         targets.append(Target("--save-explainer", save_explainer, folder=True))
     return targets
+
+
+def _check_saving(folder: Path, promise: opt.PromiseName) -> None:
+    """Refuse, before the work, what could not be saved."""
+    from rocerf.explainer.files import check_folder
+
+    if promise is opt.PromiseName.PLAIN:
+        raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
+    check_folder(folder)
 
 
 def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
@@ -242,24 +220,24 @@ def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema
     return rules
 
 
-def _cost(cost: CostName | None, prices: Path | None) -> Any:
+def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
     from rocerf.cli.files import read_mapping
-    from rocerf.recourse.cost import CostTable
+    from rocerf.recourse.costs.prices import CostTable
 
     if prices is None:
-        return str(cost or CostName.L2)
+        return str(cost or opt.CostName.L2)
     if cost is not None:
         raise OptionError("Expected --cost or --prices, got both; drop one.")
     return CostTable(read_mapping(prices, "prices of changes"))
 
 
 def _explainer(
-    fitted: Any, k: str, promise: PromiseName, delta: str, options: dict[str, Any], search: dict[str, Any]
+    fitted: Any, k: str, promise: opt.PromiseName, delta: str, options: dict[str, Any], search: dict[str, Any]
 ) -> Rocerf:
     from rocerf.explainer.explainer import Rocerf
     from rocerf.promises.plain import Plain
 
-    if promise is PromiseName.PLAIN:
+    if promise is opt.PromiseName.PLAIN:
         return Rocerf(fitted, 0, promise=Plain(fitted), **options)
     margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
     return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
@@ -273,7 +251,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -
         if alternatives > 1
         else (explainer.explain(asking, progress=progress),)
     )
-    if explainer.promise.wording.name != PromiseName.PLAIN:
+    if explainer.promise.name != opt.PromiseName.PLAIN:
         return batches
     return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)
 
@@ -288,7 +266,7 @@ def _json_of(batches: Sequence[Recourses], alternatives: int, training_rows: boo
     return texts[0] if alternatives == 1 else f'{{"alternatives": [{", ".join(texts)}]}}'
 
 
-def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, show: bool) -> None:
+def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, show: bool, unruled: bool) -> None:
     import numpy as np
 
     from rocerf.recourse.result import Status
@@ -324,6 +302,8 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
             say("  ... write all of them with --out answers.csv or --json")
     for path in written:
         say(f"Written: {path}")
+    if unruled:
+        say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
 
 
 def _number(text: str, option: str) -> float:

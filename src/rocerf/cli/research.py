@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rocerf.cli.options import Refit
+from rocerf.cli import options as opt
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
@@ -85,7 +85,7 @@ def compare(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the network.")] = 100,
     device: Annotated[str, typer.Option(help="Where the network is trained: cpu, cuda, ...")] = "cpu",
     effort: Annotated[Effort, typer.Option(help="How hard the adversary looks.")] = Effort.NORMAL,
-    refit: Refit = None,
+    refit: opt.Refit = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random steps.")] = 0,
     as_json: Json = False,
 ) -> None:

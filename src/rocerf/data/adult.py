@@ -1,75 +1,26 @@
 """Adult: the 45,222 complete rows of the 1994 census extract in 13 columns.
 
-Every categorical attribute is reduced to one yes/no question (``race_White``), so there are no
-one-hot groups. Ids count UCI's rows: adult.data 0..32560, then adult.test from 32561 on.
+Every categorical attribute is reduced to one yes/no question (``race_White``), so there are no one-hot groups. Ids
+count UCI's rows: adult.data 0..32560, then adult.test from 32561 on. What the columns mean is in
+``embedded/adult.yaml``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind
-from rocerf.data.tables import bounded_schema, embedded_bytes, labelled_rows, split_rows
-from rocerf.data.training_set import TrainingSet
+from rocerf.data.tables import Loaded, bounded_schema, described, embedded_bytes, features_of, labelled_rows, split_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LABEL = "income"
-
-_ATTRIBUTES = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-)
-
-_FEATURES = (
-    Feature("age", Kind.INTEGER, label="age", unit="years", direction=Direction.FIXED),
-    # How many people of the population the row stands for: the survey's number, not the person's.
-    Feature("fnlwgt", Kind.INTEGER, label="survey weight", unit="people", direction=Direction.FIXED),
-    # Schooling is added to, never undone.
-    Feature("education-num", Kind.INTEGER, label="education", unit="level 1 to 16", direction=Direction.INCREASE),
-    Feature("capital-gain", Kind.INTEGER, label="capital gain", unit="USD"),
-    Feature("capital-loss", Kind.INTEGER, label="capital loss", unit="USD"),
-    Feature("hours-per-week", Kind.INTEGER, label="working time", unit="hours per week"),
-    Feature("sex_Male", kind=Kind.BINARY, label="sex: male", direction=Direction.FIXED),
-    Feature("workclass_Private", kind=Kind.BINARY, label="employer: private"),
-    # Nobody is advised to marry or to divorce.
-    Feature(
-        "marital-status_Non-Married",
-        kind=Kind.BINARY,
-        label="marital status: not married, or living apart",
-        direction=Direction.FIXED,
-    ),
-    Feature(
-        "occupation_Other",
-        kind=Kind.BINARY,
-        label="occupation: other than clerical, managerial, professional or machine operator",
-    ),
-    Feature(
-        "relationship_Non-Husband",
-        kind=Kind.BINARY,
-        label="role in the household: other than husband",
-        direction=Direction.FIXED,
-    ),
-    Feature("race_White", kind=Kind.BINARY, label="race: white", direction=Direction.FIXED),
-    Feature("native-country_US", kind=Kind.BINARY, label="native country: United States", direction=Direction.FIXED),
-)
 
 _MARRIED = ("Married-civ-spouse", "Married-AF-spouse")
 _NAMED_OCCUPATIONS = ("Adm-clerical", "Exec-managerial", "Machine-op-inspct", "Prof-specialty")
@@ -83,17 +34,26 @@ def _raw_rows() -> Iterator[list[str]]:
                 yield line.split(", ")
 
 
-def raw_table() -> pd.DataFrame:
+def text_table() -> pd.DataFrame:
     """The complete rows of both UCI files with all 14 attributes and the label, as text; the index is the row number.
 
-    >>> raw_table()["native-country"].nunique()
+    >>> text_table()["native-country"].nunique()
     41
     """
     import pandas as pd
 
     rows = list(_raw_rows())
     complete = [number for number, row in enumerate(rows) if "?" not in row]
-    return pd.DataFrame([rows[number] for number in complete], columns=list(_ATTRIBUTES), index=complete, dtype=str)
+    attributes = described("adult")["attributes"]
+    return pd.DataFrame([rows[number] for number in complete], columns=attributes, index=complete, dtype=str)
+
+
+def raw_table() -> pd.DataFrame:
+    """The same with numbers as such, and the label as 1 for above 50K."""
+    table = text_table()
+    numbers = {name: table[name].astype(np.int64) for name in described("adult")["raw"]["numbers"]}
+    # adult.test writes a full stop behind the label.
+    return table.assign(**numbers, **{LABEL: table[LABEL].str.startswith(">50K").astype(np.int64)})
 
 
 def uci_table() -> pd.DataFrame:
@@ -104,43 +64,39 @@ def uci_table() -> pd.DataFrame:
     >>> uci_table().shape
     (45222, 14)
     """
-    import pandas as pd
-
-    attributes = raw_table()
-    raw = {name: attributes[name].to_numpy(dtype=np.str_) for name in attributes.columns}
+    table = raw_table()
     answers = {
-        "sex_Male": raw["sex"] == "Male",
-        "workclass_Private": raw["workclass"] == "Private",
-        "marital-status_Non-Married": ~np.isin(raw["marital-status"], _MARRIED),
-        "occupation_Other": ~np.isin(raw["occupation"], _NAMED_OCCUPATIONS),
-        "relationship_Non-Husband": raw["relationship"] != "Husband",
-        "race_White": raw["race"] == "White",
-        "native-country_US": raw["native-country"] == "United-States",
-        # adult.test writes a full stop behind the label.
-        LABEL: np.char.startswith(raw["income"], ">50K"),
+        "sex_Male": table["sex"] == "Male",
+        "workclass_Private": table["workclass"] == "Private",
+        "marital-status_Non-Married": ~table["marital-status"].isin(_MARRIED),
+        "occupation_Other": ~table["occupation"].isin(_NAMED_OCCUPATIONS),
+        "relationship_Non-Husband": table["relationship"] != "Husband",
+        "race_White": table["race"] == "White",
+        "native-country_US": table["native-country"] == "United-States",
     }
-    columns = {
-        name: (answers[name] if name in answers else raw[name]).astype(np.int64)
-        for name in (*(feature.name for feature in _FEATURES), LABEL)
-    }
-    return pd.DataFrame(columns, index=attributes.index)
+    columns = [*(feature.name for feature in features_of("adult")), LABEL]
+    return table.assign(**{name: answer.astype(np.int64) for name, answer in answers.items()})[columns]
 
 
-def adult_rows() -> tuple[TrainingSet, TrainingSet]:
-    """Training and test rows; the ids are UCI's row numbers over both files.
+def load(name: str = "adult", path: str | Path | None = None) -> Loaded:
+    """Training and test rows, whose ids are UCI's row numbers over both files, and the schema of the 13 columns.
 
-    >>> [len(rows) for rows in adult_rows()]
-    [36177, 9045]
+    >>> train, test, schema = load()
+    >>> len(train), len(test), schema["hours-per-week"].unit
+    (36177, 9045, 'hours per week')
     """
     table = uci_table()
-    train, test = split_rows("adult")
-    return labelled_rows(table.loc[train], LABEL), labelled_rows(table.loc[test], LABEL)
+    train, test = (labelled_rows(table.loc[rows], LABEL) for rows in split_rows("adult"))
+    return train, test, bounded_schema(features_of("adult"), train)
 
 
-def adult_schema(train: TrainingSet) -> FeatureSchema:
-    """Labels, units and rules of the 13 columns, with bounds from the training rows.
-
-    >>> adult_schema(adult_rows()[0])["hours-per-week"].unit
-    'hours per week'
-    """
-    return bounded_schema(_FEATURES, train)
+def raw_schema(train: pd.DataFrame) -> FeatureSchema:
+    """Schooling only rises, its two columns together; occupation, employer and hours may change."""
+    about = described("adult")["raw"]
+    schema = FeatureSchema.from_frame(train, immutable=about["fixed"], units=about["units"])
+    found = schema["education"].categories
+    levels = {level: place for place, level in enumerate(about["schooling"], 1) if level in found}
+    education = Feature("education", Kind.CATEGORICAL, categories=tuple(levels), direction=Direction.INCREASE)
+    features = tuple(education if feature.name == "education" else feature for feature in schema)
+    total = " + ".join(f"{place} * `education={level}`" for level, place in levels.items())
+    return replace(schema, features=features).relate(f"`education-num` == {total}")

@@ -1,8 +1,8 @@
 """COMPAS: ProPublica's two-year table after ProPublica's filter, 6,172 people in 7 columns.
 
-The table may not be passed on, so nothing of it ships here. What ships is the published split,
-as positions in the lexicographically sorted table: it fits any order of the user's rows and
-each of the three forms the table is met in.
+The table may not be passed on, so nothing of it ships here. What ships is the published split, as positions in the
+lexicographically sorted table: it fits any order of the user's rows and each of the three forms the table is met in.
+What the columns mean is in ``embedded/compas.yaml``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.compas_source import RAW_NAME, TEST_NAME, TRAIN_NAME, locate
-from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind
-from rocerf.data.tables import bounded_schema, labelled_rows, split_rows
-from rocerf.data.training_set import TrainingSet
+from rocerf.data.tables import Loaded, bounded_schema, described, features_of, labelled_rows, split_rows
 from rocerf.errors import FileFormatError
 
 if TYPE_CHECKING:
@@ -31,46 +29,20 @@ ROWS = 6172
 # SHA-256 of the sorted table as little-endian 32-bit integers: which 6,172 rows the split is about.
 _TABLE_SHA256 = "9d12aa372c70ca1dea8e08e0921f1e5448c781f7626395415e93dedafb858334"
 
-_FEATURES = (
-    Feature("age", label="age", unit="years", direction=Direction.FIXED),
-    # Known two years after the score: an outcome, which nobody can choose.
-    Feature("two_year_recid", kind=Kind.BINARY, label="charged again within two years", direction=Direction.FIXED),
-    # A record never shrinks, and "increase" would let a recourse recommend further offences: only
-    # fixed gives advice a person may follow.
-    Feature("priors_count", label="prior offences", unit="offences", direction=Direction.FIXED),
-    # Stay and charge are at least subject to decisions still open (release, a reduced charge).
-    Feature("length_of_stay", label="time in jail", unit="days"),
-    Feature("c_charge_degree_F", kind=Kind.BINARY, label="charge: felony"),
-    Feature("sex_Female", kind=Kind.BINARY, label="sex: female", direction=Direction.FIXED),
-    Feature("race", kind=Kind.BINARY, label="race: African-American", direction=Direction.FIXED),
-)
+FINAL_COLUMNS = (*(feature.name for feature in features_of("compas")), LABEL)
 
-FINAL_COLUMNS = (*(feature.name for feature in _FEATURES), LABEL)
-
-_RAW_COLUMNS = (
-    "age",
-    "c_charge_degree",
-    "c_jail_in",
-    "c_jail_out",
-    "days_b_screening_arrest",
-    "is_recid",
-    "priors_count",
-    "race",
-    "score_text",
-    "sex",
-    "two_year_recid",
-)
+_RAW_COLUMNS = tuple(described("compas")["raw_columns"])
 
 
-def compas_rows(path: str | Path | None = None) -> tuple[TrainingSet, TrainingSet]:
-    """Training and test rows; the ids are row numbers in the user's file.
+def load(name: str = "compas", path: str | Path | None = None) -> Loaded:
+    """Training and test rows, whose ids are row numbers in the user's file, and the schema of the 7 columns.
 
-    ``path`` is read as :func:`rocerf.data.datasets.load_dataset` describes. Where the table comes
-    as the two published files they are taken as they are, test ids counting on after train.
+    ``path`` is read as :func:`rocerf.data.datasets.load_dataset` describes. Where the table comes as the two published
+    files they are taken as they are, test ids counting on after train.
 
     With the file at hand (it may not be shipped, so this is no doctest)::
 
-        train, test = compas_rows()
+        train, test, schema = load()
         len(train), len(test)  # (4937, 1235)
     """
     files = locate(path)
@@ -84,19 +56,8 @@ def compas_rows(path: str | Path | None = None) -> tuple[TrainingSet, TrainingSe
         _refuse_other_rows(table.to_numpy(), str(files[0]))
         order = sorted_order(table.to_numpy())
         train, test = (table.iloc[order[positions]] for positions in split_rows("compas"))
-    return labelled_rows(train, LABEL), labelled_rows(test, LABEL)
-
-
-def compas_schema(train: TrainingSet) -> FeatureSchema:
-    """Labels, units and rules of the 7 columns, with bounds from the training rows.
-
-    >>> import pandas as pd
-    >>> people = pd.DataFrame([[30, 0, 2, 5, 1, 0, 0], [40, 1, 0, 9, 0, 1, 1]], columns=FINAL_COLUMNS[:-1])
-    >>> stay = compas_schema(TrainingSet(people, [0, 1]))["length_of_stay"]
-    >>> stay.lower, stay.upper, stay.unit
-    (5.0, 9.0, 'days')
-    """
-    return bounded_schema(_FEATURES, train)
+    known = labelled_rows(train, LABEL)
+    return known, labelled_rows(test, LABEL), bounded_schema(features_of("compas"), known)
 
 
 def sorted_order(table: NDArray[Any]) -> NDArray[np.intp]:
@@ -141,8 +102,8 @@ def _read_csv(file: Path) -> pd.DataFrame:
         return pd.read_csv(io.BytesIO(content), dtype=str)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise FileFormatError(
-            f"Expected a CSV table, plain or gzip, in {file}, got something unreadable ({error}); "
-            f"use an unchanged {RAW_NAME}."
+            f"Expected a CSV table, plain or gzip, in {file}, got something unreadable ({error}); use an unchanged "
+            f"{RAW_NAME}."
         ) from error
 
 
@@ -173,8 +134,8 @@ def _filtered(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
     )
     if len(final) != ROWS:
         raise FileFormatError(
-            f"Expected {ROWS} rows after ProPublica's filter in {file}, got {len(final)} of {len(frame)}; "
-            f"use an unchanged {RAW_NAME}."
+            f"Expected {ROWS} rows after ProPublica's filter in {file}, got {len(final)} of {len(frame)}; use an "
+            f"unchanged {RAW_NAME}."
         )
     return _whole_numbers(final, file)
 
@@ -189,8 +150,8 @@ def _whole_numbers(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise FileFormatError(
-            f"Expected whole numbers in column {frame.columns[column]!r} of {file}, got {frame.iat[row, column]!r} "
-            f"in row {frame.index[row]}; use an unchanged file."
+            f"Expected whole numbers in column {frame.columns[column]!r} of {file}, got {frame.iat[row, column]!r} in "
+            f"row {frame.index[row]}; use an unchanged file."
         )
     return pd.DataFrame(values.astype(np.int64), columns=frame.columns, index=frame.index)
 
@@ -212,6 +173,6 @@ def _refuse_other_rows(table: NDArray[np.int64], where: str) -> None:
         )
     if table_digest(table) != _TABLE_SHA256:
         raise FileFormatError(
-            f"Expected ProPublica's {ROWS} filtered rows in {where}, got as many rows with other values; "
-            f"use an unchanged {RAW_NAME}."
+            f"Expected ProPublica's {ROWS} filtered rows in {where}, got as many rows with other values; use an "
+            f"unchanged {RAW_NAME}."
         )

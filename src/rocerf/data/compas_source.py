@@ -25,9 +25,8 @@ _MOST_BYTES = 16 * 2**20
 def locate(path: str | Path | None = None) -> tuple[Path, ...]:
     """The file with the table, or the pair of train and test file.
 
-    Looked for in this order: ``path``, the environment variable ``ROCERF_COMPAS``, the cache, and
-    the network. A place the user names is never passed over in silence: if nothing is there, that
-    is an error.
+    Looked for in this order: ``path``, the environment variable ``ROCERF_COMPAS``, the cache, and the network. A place
+    the user names is never passed over in silence: if nothing is there, that is an error.
 
     >>> locate("no/such/file.csv")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -1,7 +1,7 @@
 """YAML and JSON that somebody else wrote: read without being led astray, or refused with the reason.
 
-Half a kilobyte of YAML can stand for a billion values, ten thousand brackets for an hour of work, and of a name that
-is given twice one of the two is silently lost. All of that is refused here, as a ``ValueError`` that says why.
+Half a kilobyte of YAML can stand for a billion values, ten thousand brackets for an hour of work, and of a name that is
+given twice one of the two is silently lost. All of that is refused here, as a ``ValueError`` that says why.
 """
 
 from __future__ import annotations

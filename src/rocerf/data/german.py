@@ -1,189 +1,36 @@
 """German credit: UCI's 1000 applicants in the 60 columns of the published benchmark.
 
-Eight numeric columns, then twelve categorical attributes as complete one-hot groups. The
-numbers in the column names (``status_1``) are the benchmark's own codes; ``_GROUPS`` says which
-UCI code (``A14``) each stands for and puts UCI's description into words.
+Eight numeric columns, then twelve categorical attributes as complete one-hot groups. The numbers in the column names
+(``status_1``) are the benchmark's own codes; ``embedded/german.yaml`` says which UCI code (``A14``) each stands for and
+puts UCI's description into words.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rocerf.data.guess import Guess
 from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind
-from rocerf.data.tables import bounded_schema, embedded_bytes, labelled_rows, split_rows
-from rocerf.data.training_set import TrainingSet
+from rocerf.data.tables import Loaded, bounded_schema, described, embedded_bytes, labelled_rows, split_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LABEL = "credit-risk"
 
-# Position in UCI's file, and what a person may do about it.
-_NUMERIC = (
-    (1, Feature("duration", Kind.INTEGER, label="credit duration", unit="months")),
-    (4, Feature("amount", Kind.INTEGER, label="credit amount", unit="DM")),
-    # UCI calls it a percentage; the values are classes 1 to 4.
-    (
-        7,
-        Feature("installment-rate", Kind.INTEGER, label="installment rate, share of disposable income (class 1 to 4)"),
-    ),
-    # Time at one address can be waited for, and is not given back.
-    (
-        10,
-        Feature(
-            "present-residence",
-            Kind.INTEGER,
-            label="time at the present residence (class 1 to 4)",
-            direction=Direction.INCREASE,
-        ),
-    ),
-    # Age moves by itself: to wait is no advice.
-    (12, Feature("age", Kind.INTEGER, label="age", unit="years", direction=Direction.FIXED)),
-    # A credit can be paid off; to take a further one is nothing to recommend to a refused applicant.
-    (
-        15,
-        Feature(
-            "number-credits",
-            Kind.INTEGER,
-            label="number of existing credits at this bank",
-            direction=Direction.DECREASE,
-        ),
-    ),
-    (
-        17,
-        Feature(
-            "people-liable",
-            Kind.INTEGER,
-            label="number of people the applicant must provide for",
-            direction=Direction.FIXED,
-        ),
-    ),
-    # Coded 1 and 2 in the published table, hence no 0/1 indicator.
-    (19, Feature("foreign-worker", Kind.INTEGER, label="foreign worker (1 yes, 2 no)", direction=Direction.FIXED)),
-)
 
-# Group, position in UCI's file, words for the attribute, and (number in the column name, UCI code, words).
-_GROUPS: tuple[tuple[str, int, str, tuple[tuple[int, str, str], ...]], ...] = (
-    (
-        "status",
-        0,
-        "checking account",
-        (
-            (1, "A14", "no checking account"),
-            (2, "A11", "balance below 0 DM"),
-            (3, "A12", "balance from 0 to below 200 DM"),
-            (4, "A13", "balance of 200 DM or more, or salary paid in for at least 1 year"),
-        ),
-    ),
-    (
-        "credit-history",
-        2,
-        "credit history",
-        (
-            (0, "A33", "delay in paying off in the past"),
-            (1, "A34", "critical account, or other credits elsewhere"),
-            (2, "A30", "no credits taken, or all paid back duly"),
-            (3, "A32", "existing credits paid back duly till now"),
-            (4, "A31", "all credits at this bank paid back duly"),
-        ),
-    ),
-    (
-        "purpose",
-        3,
-        "purpose",
-        (
-            (0, "A410", "other"),
-            (1, "A40", "new car"),
-            (2, "A41", "used car"),
-            (3, "A42", "furniture or equipment"),
-            (4, "A43", "radio or television"),
-            (5, "A44", "domestic appliances"),
-            (6, "A45", "repairs"),
-            (7, "A46", "education"),
-            (9, "A48", "retraining"),
-            (10, "A49", "business"),
-        ),
-    ),
-    (
-        "savings",
-        5,
-        "savings",
-        (
-            (1, "A65", "unknown, or no savings account"),
-            (2, "A61", "below 100 DM"),
-            (3, "A62", "from 100 to below 500 DM"),
-            (4, "A63", "from 500 to below 1000 DM"),
-            (5, "A64", "1000 DM or more"),
-        ),
-    ),
-    (
-        "employment-duration",
-        6,
-        "present employment",
-        (
-            (1, "A71", "unemployed"),
-            (2, "A72", "for less than 1 year"),
-            (3, "A73", "for 1 to less than 4 years"),
-            (4, "A74", "for 4 to less than 7 years"),
-            (5, "A75", "for 7 years or more"),
-        ),
-    ),
-    (
-        "personal-status-sex",
-        8,
-        "personal status and sex",
-        (
-            (1, "A91", "man, divorced or separated"),
-            (2, "A92", "woman, divorced, separated or married"),
-            (3, "A94", "man, married or widowed"),
-            (5, "A93", "man, single"),
-        ),
-    ),
-    (
-        "other-debtors",
-        9,
-        "other debtors",
-        ((1, "A101", "none"), (2, "A102", "co-applicant"), (3, "A103", "guarantor")),
-    ),
-    (
-        "property",
-        11,
-        "property",
-        (
-            (1, "A124", "unknown, or none"),
-            (2, "A123", "car or other"),
-            (3, "A122", "building society savings or life insurance"),
-            (4, "A121", "real estate"),
-        ),
-    ),
-    (
-        "other-installment-plans",
-        13,
-        "other installment plans",
-        ((1, "A141", "at a bank"), (2, "A142", "at a store"), (3, "A143", "none")),
-    ),
-    ("housing", 14, "housing", ((1, "A153", "for free"), (2, "A151", "rented"), (3, "A152", "owned"))),
-    (
-        "job",
-        16,
-        "job",
-        (
-            (1, "A171", "unemployed, or unskilled and not resident"),
-            (2, "A172", "unskilled, resident"),
-            (3, "A173", "skilled employee or official"),
-            (4, "A174", "manager, self-employed, highly qualified employee or officer"),
-        ),
-    ),
-    ("telephone", 18, "telephone", ((1, "A191", "none"), (2, "A192", "registered under the customer's name"))),
-)
+def _numbers() -> dict[int, Feature]:
+    """The numeric columns by their position in UCI's file."""
+    return {position: Feature(**row) for position, row in described("german")["numbers"].items()}
 
-# The past and who one is cannot be changed. Purpose, job or housing can, hard as it may be; so can
-# the employment's duration (found, or waited for), whose order one-hot columns cannot express.
-_FIXED_GROUPS = frozenset({"credit-history", "personal-status-sex"})
+
+def _groups() -> dict[str, Any]:
+    """The categorical attributes: position, words, direction, and (number, UCI's code, words) of each category."""
+    return dict(described("german")["groups"])
 
 
 def raw_table() -> pd.DataFrame:
@@ -195,18 +42,14 @@ def raw_table() -> pd.DataFrame:
     import pandas as pd
 
     rows = [line.split() for line in embedded_bytes("german.data.gz").decode("ascii").splitlines()]
-    attributes = list(zip(*rows, strict=True))
-    columns: dict[int, tuple[str, list[int] | list[str]]] = {}
-    for position, feature in _NUMERIC:
-        if feature.name == "foreign-worker":
-            columns[position] = feature.name, ["yes" if code == "A201" else "no" for code in attributes[position]]
-        else:
-            columns[position] = feature.name, [int(value) for value in attributes[position]]
-    for group, position, _, categories in _GROUPS:
-        words = {code: said for _, code, said in categories}
-        columns[position] = group, [words[code] for code in attributes[position]]
+    uci = pd.DataFrame(rows)
+    columns = {p: (f.name, uci[p].astype(np.int64)) for p, f in _numbers().items() if f.name != "foreign-worker"}
+    columns[19] = "foreign-worker", uci[19].map({"A201": "yes", "A202": "no"})
+    for group, about in _groups().items():
+        words = {code: said for _, code, said in about["categories"]}
+        columns[about["position"]] = group, uci[about["position"]].map(words)
     table = dict(columns[position] for position in sorted(columns))
-    return pd.DataFrame(table).assign(**{LABEL: [int(code == "1") for code in attributes[-1]]})
+    return pd.DataFrame(table).assign(**{LABEL: (uci[20] == "1").astype(np.int64)})
 
 
 def uci_table() -> pd.DataFrame:
@@ -217,60 +60,40 @@ def uci_table() -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [line.split() for line in embedded_bytes("german.data.gz").decode("ascii").splitlines()]
-    attributes = [np.array(values) for values in zip(*rows, strict=True)]
-    columns: dict[str, np.ndarray] = {}
-    for position, feature in _NUMERIC:
-        if feature.name == "foreign-worker":
-            columns[feature.name] = np.where(attributes[position] == "A201", 1, 2)
-        else:
-            columns[feature.name] = attributes[position].astype(np.int64)
-    for group, position, _, categories in _GROUPS:
-        for number, code, _ in categories:
-            columns[f"{group}_{number}"] = (attributes[position] == code).astype(np.int64)
-    columns[LABEL] = (attributes[-1] == "1").astype(np.int64)
-    return pd.DataFrame(columns)
+    raw = raw_table()
+    raw["foreign-worker"] = np.where(raw["foreign-worker"] == "yes", 1, 2)
+    columns = {feature.name: raw[feature.name] for feature in _numbers().values()}
+    for group, about in _groups().items():
+        for number, _, said in about["categories"]:
+            columns[f"{group}_{number}"] = (raw[group] == said).astype(np.int64)
+    return pd.DataFrame({**columns, LABEL: raw[LABEL]})
 
 
-def german_rows(*, published_labels: bool = False) -> tuple[TrainingSet, TrainingSet]:
-    """Training and test rows; the ids are UCI's row numbers.
+def load(name: str = "german", path: str | Path | None = None) -> Loaded:
+    """Training and test rows, whose ids are UCI's row numbers, and the schema of the 60 columns.
 
-    With ``published_labels`` row i of either file carries the label of UCI row i instead of its
-    own: the published files shuffled the features and left the labels where they were.
+    In "german-as-published" row i of either part carries the label of UCI row i instead of its own: the published files
+    shuffled the features and left the labels where they were.
 
-    >>> [len(rows) for rows in german_rows()]
-    [800, 200]
+    >>> train, test, schema = load()
+    >>> len(train), len(test), schema["status_1"].label
+    (800, 200, 'checking account: no checking account')
     """
     table = uci_table()
     parts = []
     for rows in split_rows("german"):
         part = table.iloc[rows]
-        if published_labels:
+        if name == "german-as-published":
             part = part.assign(**{LABEL: table[LABEL].to_numpy()[: len(rows)]})
         parts.append(labelled_rows(part, LABEL))
-    return parts[0], parts[1]
-
-
-def german_schema(train: TrainingSet) -> FeatureSchema:
-    """Labels, units, groups and rules of the 60 columns, with bounds from the training rows.
-
-    >>> german_schema(german_rows()[0])["status_1"].label
-    'checking account: no checking account'
-    """
-    features = [feature for _, feature in _NUMERIC]
-    for group, _, words, categories in _GROUPS:
-        direction = Direction.FIXED if group in _FIXED_GROUPS else Direction.ANY
-        features += [
-            Feature(
-                f"{group}_{number}",
-                kind=Kind.BINARY,
-                label=f"{words}: {category}",
-                direction=direction,
-                group=group,
-            )
-            for number, _, category in categories
-        ]
-    return bounded_schema(features, train)
+    indicators = (
+        Feature(
+            f"{group}_{number}", Kind.BINARY, f"{about['words']}: {said}", direction=about["direction"], group=group
+        )
+        for group, about in _groups().items()
+        for number, _, said in about["categories"]
+    )
+    return parts[0], parts[1], bounded_schema([*_numbers().values(), *indicators], parts[0])
 
 
 def raw_schema(train: pd.DataFrame) -> FeatureSchema:
@@ -281,25 +104,23 @@ def raw_schema(train: pd.DataFrame) -> FeatureSchema:
     >>> raw_schema(raw_table().drop(columns=LABEL))["age"].direction.value
     'fixed'
     """
-    numbers = {feature.name: feature for _, feature in _NUMERIC}
-    groups = {group: (words, categories) for group, _, words, categories in _GROUPS}
+    numbers, groups = {feature.name: feature for feature in _numbers().values()}, _groups()
     features = []
     for name in train.columns:
         if name in groups:
-            words, categories = groups[name]
-            direction = Direction.FIXED if name in _FIXED_GROUPS else Direction.ANY
-            values = tuple(said for _, _, said in categories)
+            about = groups[name]
+            values = tuple(said for _, _, said in about["categories"])
             known = tuple(value for value in values if not value.startswith("unknown"))
-            changes = None if known == values else dict.fromkeys(values, known)
-            features.append(
-                Feature(name, Kind.CATEGORICAL, words, categories=values, direction=direction, changes=changes)
+            moves = None if known == values else dict.fromkeys(values, known)
+            direction = about["direction"]
+            feature = Feature(
+                name, Kind.CATEGORICAL, about["words"], categories=values, direction=direction, changes=moves
             )
         elif name == "foreign-worker":
-            values = ("yes", "no")
-            features.append(
-                Feature(name, Kind.CATEGORICAL, "foreign worker", categories=values, direction=Direction.FIXED)
+            feature = Feature(
+                name, Kind.CATEGORICAL, "foreign worker", categories=("yes", "no"), direction=Direction.FIXED
             )
         else:
-            low, high = float(train[name].min()), float(train[name].max())
-            features.append(replace(numbers[name], lower=low, upper=high))
+            feature = replace(numbers[name], lower=float(train[name].min()), upper=float(train[name].max()))
+        features.append(feature)
     return FeatureSchema(tuple(features), guessed=Guess.of(features, fields=("lower", "upper"), rounded=False))

@@ -1,27 +1,32 @@
 """What the named data sets share: the files inside the package, the split, the bounds of a schema.
 
-The train/test splits of the published tables follow no seed, so they are kept as row numbers of
-the source files (``embedded/splits.npz``, made by ``tools/make_splits.py``), in published order.
+The train/test splits of the published tables follow no seed, so they are kept as row numbers of the source files
+(``embedded/splits.npz``, made by ``tools/make_splits.py``), in published order.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.documents import yaml_document
 from rocerf.data.guess import Guess
 from rocerf.data.schema import Feature, FeatureSchema, Kind
 from rocerf.data.training_set import TrainingSet
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: Training rows, test rows and the schema of a data set.
+Loaded = tuple[TrainingSet, TrainingSet, FeatureSchema]
 
 
 def embedded_bytes(name: str) -> bytes:
@@ -32,6 +37,22 @@ def embedded_bytes(name: str) -> bytes:
     """
     content = (resources.files("rocerf.data") / "embedded" / name).read_bytes()
     return gzip.decompress(content) if name.endswith(".gz") else content
+
+
+@cache
+def described(name: str) -> Mapping[str, Any]:
+    """What a file in ``embedded/`` says of a data set: its source, its notes, its columns.
+
+    >>> described("adult")["sets"]["adult"]["licence"]
+    'CC BY 4.0'
+    """
+    document: Mapping[str, Any] = yaml_document(embedded_bytes(f"{name}.yaml").decode("utf-8"))
+    return document
+
+
+def features_of(name: str) -> tuple[Feature, ...]:
+    """The features that the file of a data set lists."""
+    return tuple(Feature(**row) for row in described(name)["features"])
 
 
 def split_rows(name: str) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
 from rocerf.errors import ModelError, NotConvergedError
-from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
+from rocerf.models.model import ExactModel
 from rocerf.passes import added, chunks, over_rows
 from rocerf.types import Array, Places
 
@@ -102,13 +102,13 @@ class BatchedNewton:
     """The objective of a fitted model, evaluated and minimised for many deletions at once."""
 
     @classmethod
-    def of(cls, model: LogisticModel) -> BatchedNewton:
+    def of(cls, model: ExactModel) -> BatchedNewton:
         """The one for this model, made once however many adversaries ask."""
         if model not in _MADE:
             _MADE[model] = cls(model)
         return _MADE[model]
 
-    def __init__(self, model: LogisticModel) -> None:
+    def __init__(self, model: ExactModel) -> None:
         objective = self.objective = model.objective
         self.X = model.design(model.train.X)
         self.sign = 1.0 - 2.0 * model.train.y
@@ -321,7 +321,7 @@ def worst_of(harms: Array, k: int, width: int) -> Deletions:
 
 
 #: The one of each model that is alive. It holds the model's objective, not the model, which would else never be let go.
-_MADE: WeakKeyDictionary[LogisticModel, BatchedNewton] = WeakKeyDictionary()
+_MADE: WeakKeyDictionary[ExactModel, BatchedNewton] = WeakKeyDictionary()
 
 
 def _sparse_products(x: Array) -> Any:

@@ -6,19 +6,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocerf.data.columns import is_frame
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError, OptionError, RocerfError
 from rocerf.evaluation.costs import costs_of
-from rocerf.evaluation.methods import ALL_METHODS, METHODS, MethodOptions, explainer_named, words_of
+from rocerf.evaluation.methods import (
+    MethodOptions,
+    explainer_named,
+    method_names,
+    methods_for,
+    words_of,
+)
 from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_validity
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses, Status
@@ -90,10 +96,37 @@ def compare(
     [('scfe', 0.0), ('retrained', 1.0)]
     """
     rows_deleted = number_of_deletions(k, len(model.train))
-    linear = isinstance(model, LogisticModel)
-    methods = _checked_methods(METHODS["corrected", "lr" if linear else "nn"] if methods is None else methods)
+    chosen = _checked_methods(methods_for(model) if methods is None else methods)
+    asked = _asked(model, people)
+    options = MethodOptions(rows_deleted, "corrected", seed, effort, simulated or Simulated(), rows_deleted)
+    answers = _Answers(model, asked.refused, options, progress)
+    rows = answers.rows(chosen)
+    validity = answers.judge(rows, trials, refit)
+    return Comparison(
+        rows=tuple({name: row.get(name) for name in COLUMNS} for row in rows.values()),
+        validity=validity,
+        recourses={name: answers.recourses[name] for name in chosen if name in answers.recourses},
+        k=rows_deleted,
+        training_rows=len(model.train),
+        people=len(asked.refused),
+        accepted=asked.accepted,
+        incomplete=asked.incomplete,
+        trials=trials,
+        seed=seed,
+    )
+
+
+class _Asked(NamedTuple):
+    """Who asked: those refused, how many are accepted as they are, and the names of those with missing values."""
+
+    refused: Array
+    accepted: int
+    incomplete: tuple[Any, ...]
+
+
+def _asked(model: Refittable, people: ArrayLike | pd.DataFrame) -> _Asked:
     matrix = model.matrix(people)
-    whole: NDArray[np.bool_] = np.asarray(np.isfinite(matrix).all(axis=1))
+    whole = np.asarray(np.isfinite(matrix).all(axis=1))
     complete = matrix[whole]
     names = cast("pd.DataFrame", people).index if is_frame(people) else range(len(matrix))
     incomplete = tuple(name for name, known in zip(names, whole.tolist(), strict=True) if not known)
@@ -104,85 +137,74 @@ def compare(
         )
     refused = complete[model.predict(complete) == 0] if len(complete) else complete
     if not len(refused):
+        more = f" ({len(incomplete)} more have missing or infinite values)" if incomplete else ""
         raise DataError(
-            f"Expected at least one person whom the model refuses, got none among {len(complete)}"
-            f"{f' ({len(incomplete)} more have missing or infinite values)' if incomplete else ''}; "
-            "give the people who ask for recourse."
+            f"Expected at least one person whom the model refuses, got none among {len(complete)}{more}; give the "
+            "people who ask for recourse."
         )
-    options = MethodOptions(
-        rows_deleted, seed=seed, effort=effort, simulated=simulated or Simulated(), simulated_k=rows_deleted
-    )
-    found = _Found(model, refused, options, progress, len(methods) + 1)
-    plain = found.ask("plain").matrix
-    rows = {method: found.row(method, plain) for method in methods}
-    points = {name: found.recourses[name].matrix for name in methods if rows[name].get("answered")}
-    curves: dict[str, list[Validity]] = {}
-    if points:
-        tell = None if progress is None else lambda done, total: progress("retraining", done, total)
-        share = rows_deleted / len(model.train)
-        curves = validity_curves(model, points, [share], trials, seed + 1, refit=refit, progress=tell)
-    for place, name in enumerate(points):
-        validity = curves[name][0]
-        of_all = validity.mean * rows[name]["answered"] / len(refused)
-        rows[name] |= {"validity": validity.mean, "validity_se": validity.standard_error, "validity_all": of_all}
-        if isinstance(model, LogisticModel):
-            worst = worst_case_validity(model, points[name], rows_deleted, effort=effort, seed=seed + 1, refit=refit)
-            rows[name]["worst_case_validity"] = worst
-        if progress is not None:
-            progress("worst deletions", place + 1, len(points))
-    for row in rows.values():
-        if row.get("answered") == 0:
-            row["validity_all"] = 0.0
-    return Comparison(
-        rows=tuple({name: row.get(name) for name in COLUMNS} for row in rows.values()),
-        validity={name: curve[0] for name, curve in curves.items()},
-        recourses={name: found.recourses[name] for name in methods if name in found.recourses},
-        k=rows_deleted,
-        training_rows=len(model.train),
-        people=len(refused),
-        accepted=len(complete) - len(refused),
-        incomplete=incomplete,
-        trials=trials,
-        seed=seed,
-    )
+    return _Asked(refused, len(complete) - len(refused), incomplete)
 
 
-class _Found:
-    """The methods' answers, asked one after the other."""
+class _Answers:
+    """The methods' answers, asked one after the other, and what they are worth."""
 
-    def __init__(
-        self, model: Refittable, people: Array, options: MethodOptions, progress: Step | None, total: int
-    ) -> None:
+    def __init__(self, model: Refittable, people: Array, options: MethodOptions, progress: Step | None) -> None:
         self.model, self.people, self.options = model, people, options
-        self.progress, self.total = progress, total
+        self.progress: Step = progress or (lambda *_: None)
         self.recourses: dict[str, Recourses] = {}
-        self.words = ""
 
-    def ask(self, method: str) -> Recourses:
-        explainer = explainer_named(method, self.model, self.options)
-        self.recourses[method] = explainer.explain(self.people)
-        self.words = words_of(explainer, self.recourses[method])
-        if self.progress is not None:
-            self.progress("methods", len(self.recourses), self.total)
-        return self.recourses[method]
+    def rows(self, methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Costs by method; a method that does not suit this model says so in its row."""
+        total = len(methods) + 1
+        plain = explainer_named("plain", self.model, self.options).explain(self.people).matrix
+        self.progress("methods", 1, total)
+        rows = {}
+        for method in methods:
+            try:
+                rows[method] = self._row(method, plain)
+            except RocerfError as error:
+                rows[method] = {"method": method, "people": len(self.people), "failure": str(error)}
+            else:
+                self.progress("methods", len(self.recourses) + 1, total)
+        return rows
 
-    def row(self, method: str, plain: Array) -> dict[str, Any]:
-        """A method's costs; a method that does not suit this model says so in its row."""
+    def _row(self, method: str, plain: Array) -> dict[str, Any]:
         start = time.perf_counter()
-        try:
-            recourses = self.ask(method)
-        except RocerfError as error:
-            return {"method": method, "people": len(self.people), "failure": str(error)}
+        explainer = explainer_named(method, self.model, self.options)
+        recourses = self.recourses[method] = explainer.explain(self.people)
         seconds = (time.perf_counter() - start) / len(self.people)
         costs = costs_of(self.model, self.people, recourses.matrix, plain)
         why = Counter(status.sentence for status in recourses.statuses if status is not Status.ANSWERED).most_common(1)
-        said = {"parameters": self.words, "unanswered": why[0][0] if why else None}
+        said = {"parameters": words_of(explainer, recourses), "unanswered": why[0][0] if why else None}
         return {"method": method, **costs, "seconds_per_person": seconds, **said}
+
+    def judge(self, rows: dict[str, dict[str, Any]], trials: int, refit: RetrainingRule | None) -> dict[str, Validity]:
+        """Validity by method, entered in the rows too; all methods on the same retrained models."""
+        points = {name: self.recourses[name].matrix for name, row in rows.items() if row.get("answered")}
+        k, seed = int(self.options.k), self.options.seed + 1
+        curves: dict[str, list[Validity]] = {}
+        if points:
+            step = partial(self.progress, "retraining")
+            shares = [k / len(self.model.train)]
+            curves = validity_curves(self.model, points, shares, trials, seed, refit=refit, progress=step)
+        for place, (name, (validity,)) in enumerate(curves.items(), start=1):
+            of_all = validity.mean * rows[name]["answered"] / len(self.people)
+            rows[name] |= {"validity": validity.mean, "validity_se": validity.standard_error, "validity_all": of_all}
+            if isinstance(self.model, ExactModel):
+                effort = self.options.effort
+                worst = worst_case_validity(self.model, points[name], k, effort=effort, seed=seed, refit=refit)
+                rows[name]["worst_case_validity"] = worst
+            self.progress("worst deletions", place, len(points))
+        for row in rows.values():
+            if row.get("answered") == 0:
+                row["validity_all"] = 0.0
+        return {name: curve[0] for name, curve in curves.items()}
 
 
 def _checked_methods(methods: Sequence[str]) -> list[str]:
-    unknown = [method for method in methods if method not in ALL_METHODS]
+    known = method_names()
+    unknown = [method for method in methods if method not in known]
     if unknown or not methods:
         got = ", ".join(map(repr, unknown)) or "none"
-        raise OptionError(f"Expected methods among {', '.join(ALL_METHODS)}, got {got}; name one or more of these.")
+        raise OptionError(f"Expected methods among {', '.join(known)}, got {got}; name one or more of these.")
     return list(dict.fromkeys(methods))

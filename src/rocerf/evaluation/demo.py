@@ -30,6 +30,9 @@ WAYS = (
     ("certified", 1),
 )
 
+#: How hard the adversary looks when the answers are judged; the solver's own looked less hard.
+AUDIT_EFFORT = "thorough"
+
 #: Worst-case deletions are tried up to this number of rows.
 MOST_DELETIONS = 24
 
@@ -190,7 +193,7 @@ def _audited(model: LogisticModel, key: str, recourses: Recourses, validity: tup
     settings = recourses.settings
     points = recourses.matrix[recourses.answered]
     k = settings.k or Rocerf(model, WAYS[0][1], promise="first_order").k
-    audit = Adversary(model, k, effort="thorough", seed=seed + 1).attack_all(points)
+    audit = Adversary(model, k, effort=AUDIT_EFFORT, seed=seed + 1).attack_all(points)
     survived = largest_survived(model, points, MOST_DELETIONS, effort="normal", seed=seed + 1)
     name = "plain counterfactual" if key == "plain" else f"{settings.promise}, k = {settings.k}"
     return Method(name, key, recourses, validity, k, audit.scores, survived)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-from rocerf import baselines
+from rocerf.baselines.registry import BASELINES, Explainer
+from rocerf.baselines.scfe import Scfe
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.local_linear import Sampling
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses
@@ -25,18 +24,9 @@ METHODS: dict[tuple[str, str], tuple[str, ...]] = {
     ("corrected", "lr"): ("scfe", "roar", "cchvae", "rocerf", "retrained"),
     ("corrected", "nn"): ("scfe", "roar", "cchvae", "rocerf", "first_order", "simulated"),
 }
-ALL_METHODS = ("scfe", "roar", "cchvae", "rocerf", "first_order", "retrained", "simulated")
 
 #: The authors' choices for the setting as published, corrected defaults elsewhere.
 PRESET_OF = {"published": "authors", "corrected": "corrected"}
-
-
-class Explainer(Protocol):
-    """Whatever explains people."""
-
-    def explain(self, X: Any, *, progress: Any = None) -> Recourses:
-        """Recourse for each person of X, shape (P, d)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -54,42 +44,62 @@ class MethodOptions:
     simulated_k: int | str | None = None
 
 
+Factory = Callable[[Refittable, MethodOptions], Explainer]
+
+
 def explainer_named(method: str, model: Refittable, options: MethodOptions) -> Explainer:
-    """The method called ``scfe``, ``roar``, ... about this model.
+    """The method called ``scfe``, ``roar``, ... about this model; ``plain`` is the nearest accepted point.
 
     >>> import rocerf
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1])
-    >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.wording.name
+    >>> explainer_named("rocerf", rocerf.LogisticModel.fit(train), MethodOptions(k=1)).promise.name
     'first_order'
     """
-    linear = isinstance(model, LogisticModel)
-    promised: dict[str, Callable[[], Explainer]] = {
-        "rocerf": lambda: _promising(model, "first_order", options) if linear else _by_stand_in(model, options),
-        "first_order": lambda: _promising(model, "first_order", options),
-        "retrained": lambda: _promising(model, "retrained", options),
-        "simulated": lambda: Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed),
-    }
-    if method in promised:
-        return promised[method]()
     if method == "plain":
-        return baselines.Scfe(model)
-    known: dict[str, str] = {"scfe": "Scfe", "roar": "Roar", "cchvae": "CChvae"}
-    if method not in known:
-        raise OptionError(f"Expected a method among {', '.join(ALL_METHODS)}, got {method!r}; choose one of these.")
-    made: Explainer = getattr(baselines, known[method])(model, preset=options.preset, seed=options.seed)
-    return made
+        return Scfe(model)
+    if method in BASELINES:
+        return BASELINES[method](model, preset=options.preset, seed=options.seed)
+    if method not in _FACTORIES:
+        known = ", ".join(method_names())
+        raise OptionError(f"Expected a method among {known}, got {method!r}; choose one of these.")
+    return _FACTORIES[method](model, options)
 
 
-def _promising(model: Refittable, promise: str, options: MethodOptions) -> Rocerf:
-    return Rocerf(model, options.k, promise=promise, effort=options.effort, seed=options.seed)
+def method_names() -> tuple[str, ...]:
+    """All methods that can be asked for by name."""
+    return (*BASELINES, *_FACTORIES)
 
 
-def _by_stand_in(model: Refittable, options: MethodOptions) -> Rocerf:
-    """The paper's method for networks; with the preset ``authors``, its stand-in is fitted to their points."""
+def methods_for(model: Refittable) -> tuple[str, ...]:
+    """The paper's methods and ours that suit a model."""
+    return METHODS["corrected", "lr" if isinstance(model, ExactModel) else "nn"]
+
+
+def _promise(name: str) -> Factory:
+    return lambda model, options: Rocerf(model, options.k, promise=name, effort=options.effort, seed=options.seed)
+
+
+def _papers(model: Refittable, options: MethodOptions) -> Explainer:
+    """The paper's method; for networks, with the preset ``authors``, its stand-in is fitted to their points."""
+    if isinstance(model, ExactModel):
+        return _promise("first_order")(model, options)
     sampling: Sampling = "authors" if options.preset == "authors" else "widened"
     k = number_of_deletions(options.k, len(model.train))
     promise = LocalLinear(model, k, sampling=sampling, seed=options.seed)
     return Rocerf(model, k, promise=promise, effort=options.effort, seed=options.seed)
+
+
+def _simulated(model: Refittable, options: MethodOptions) -> Explainer:
+    return Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed)
+
+
+#: The methods that are no baselines: one line each, in the order in which they are named.
+_FACTORIES: dict[str, Factory] = {
+    "rocerf": _papers,
+    "first_order": _promise("first_order"),
+    "retrained": _promise("retrained"),
+    "simulated": _simulated,
+}
 
 
 def words_of(explainer: Explainer, recourses: Recourses) -> str:

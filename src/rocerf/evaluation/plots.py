@@ -7,7 +7,8 @@ one marker, so that print in grey can be read too.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,30 +18,19 @@ if TYPE_CHECKING:
 
 #: One colour and marker for each promise or method; a dashed line for the larger k. Two names of one thing share a
 #: colour: SCFE is the plain counterfactual, the paper's ROCERF its first-order constraint (on a stand-in for networks).
-COLOURS = {
-    "plain": "#E69F00",
-    "first_order": "#0072B2",
-    "retrained": "#009E73",
-    "certified": "#CC79A7",
-    "scfe": "#E69F00",
-    "cchvae": "#000000",
-    "roar": "#D55E00",
-    "rocerf": "#0072B2",
-    "local_linear": "#0072B2",
-    "simulated": "#56B4E9",
+LOOKS = {
+    "plain": ("#E69F00", "s"),
+    "first_order": ("#0072B2", "o"),
+    "retrained": ("#009E73", "^"),
+    "certified": ("#CC79A7", "D"),
+    "scfe": ("#E69F00", "s"),
+    "cchvae": ("#000000", "X"),
+    "roar": ("#D55E00", "v"),
+    "rocerf": ("#0072B2", "P"),
+    "local_linear": ("#0072B2", "P"),
+    "simulated": ("#56B4E9", "*"),
 }
-MARKERS = {
-    "plain": "s",
-    "first_order": "o",
-    "retrained": "^",
-    "certified": "D",
-    "scfe": "s",
-    "cchvae": "X",
-    "roar": "v",
-    "rocerf": "P",
-    "local_linear": "P",
-    "simulated": "*",
-}
+COLOURS, MARKERS = ({name: look[place] for name, look in LOOKS.items()} for place in (0, 1))
 DASHED = ("2%",)
 
 _STYLE: dict[str, Any] = {
@@ -69,7 +59,7 @@ def _look(method: Method) -> dict[str, Any]:
 
 def draw_survival(methods: Sequence[Method], most: int) -> str:
     """Two panels: rows deleted at random, and rows deleted by the adversary; share still accepted in both."""
-    with _canvas(8.6, 4.1, panels=2) as (figure, (left, right)):
+    with canvas(8.6, 4.1, panels=2) as (figure, (left, right)):
         for method in methods:
             x = [100 * v.fraction for v in method.validity]
             y = [100 * v.mean for v in method.validity]
@@ -88,12 +78,12 @@ def draw_survival(methods: Sequence[Method], most: int) -> str:
             axes.set_ylim(-4, 105)
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-        return _svg(figure)
+        return svg_text(figure)
 
 
 def draw_costs(methods: Sequence[Method]) -> str:
     """What each person pays: a box a method, with the mean as a diamond."""
-    with _canvas(8.6, 1.0 + 0.6 * len(methods)) as (figure, (axes,)):
+    with canvas(8.6, 1.0 + 0.6 * len(methods)) as (figure, (axes,)):
         costs = [method.recourses.costs[method.recourses.answered] for method in methods]
         boxes = axes.boxplot(
             costs,
@@ -115,33 +105,25 @@ def draw_costs(methods: Sequence[Method]) -> str:
         for place, cost in enumerate(costs, start=1):
             label = f"mean {np.mean(cost):.2f}"
             axes.annotate(label, (np.mean(cost), place), (0, 13), textcoords="offset points", ha="center", fontsize=9)
-        return _svg(figure)
+        return svg_text(figure)
 
 
-class _canvas:  # noqa: N801  (used like a function)
-    """A figure drawn off screen in our style, closed at the end; its panels row by row."""
+@contextmanager
+def canvas(width: float, height: float, panels: int = 1, rows: int = 1) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """A figure drawn off screen in our style, and its panels row by row."""
+    import matplotlib
 
-    def __init__(self, width: float, height: float, panels: int = 1, rows: int = 1) -> None:
-        self._size, self._panels, self._rows = (width, height), panels, rows
-
-    def __enter__(self) -> tuple[Any, tuple[Any, ...]]:
-        import matplotlib
-
-        self._context = matplotlib.rc_context(_STYLE)
-        self._context.__enter__()
+    with matplotlib.rc_context(_STYLE):
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
-        self._figure = Figure(figsize=self._size, layout="constrained")
-        FigureCanvasSVG(self._figure)
-        axes = self._figure.subplots(self._rows, self._panels, sharey=True, squeeze=False)
-        return self._figure, tuple(axes.ravel())
-
-    def __exit__(self, *details: object) -> None:
-        self._context.__exit__(None, None, None)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        yield figure, tuple(figure.subplots(rows, panels, sharey=True, squeeze=False).ravel())
 
 
-def _svg(figure: Any) -> str:
+def svg_text(figure: Any) -> str:
+    """The figure as SVG, without anything that differs from run to run."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()

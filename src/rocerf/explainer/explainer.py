@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocerf.audit.recheck import Recheck, recheck
 from rocerf.audit.removal_budget import RemovalBudget, removal_budget
-from rocerf.data.columns import complete, is_number
-from rocerf.data.schema import FeatureSchema, Kind
+from rocerf.data.columns import complete
+from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
-from rocerf.errors import OptionError, SchemaError, UnsupportedModelError
+from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.explainer.alternatives import find_alternatives
+from rocerf.explainer.assembly import assembled
 from rocerf.explainer.calibration import calibrate_delta
-from rocerf.explainer.files import read_explainer, restore, write_explainer
-from rocerf.explainer.own_fit_check import confirmed
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.explainer.confirmation import FindPoints, confirmed
+from rocerf.explainer.files import read_states, write_states
+from rocerf.explainer.options import checked_delta, checked_model, checked_schema, refuse_rules_unknown_to
+from rocerf.explainer.states import explainer_from, states_of
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.options import checked_seed, positive_whole
 from rocerf.models.sklearn.own_refit import RetrainingRule
-from rocerf.promises.by_name import default_k, promise_about
-from rocerf.promises.certified import Certified
 from rocerf.promises.held_out import HeldOut
-from rocerf.promises.own_solver import OwnSolver, own_solver_from_arrays, without_allowance
 from rocerf.promises.promise import Promise
-from rocerf.promises.simulated import Simulated, SimulatedPromise
+from rocerf.promises.registry import PromiseOptions, default_k, promise_about
 from rocerf.recourse.asked import Asked
-from rocerf.recourse.cost import CostTable, Norm, NormCost, cost_named
+from rocerf.recourse.costs.cost import Cost
+from rocerf.recourse.costs.prices import CostTable
+from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
-from rocerf.recourse.result import Recourses, Settings, Status
-from rocerf.recourse.solvers.solution import Outcome, Solution
+from rocerf.recourse.result import Recourses, Settings
+from rocerf.recourse.solvers.solution import Solution
 from rocerf.recourse.solvers.solving import Solver, solver_for
 from rocerf.recourse.triage import Triage
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.version import __version__
 
@@ -50,18 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.letters.letter import Letter
-    from rocerf.letters.words import Words
-
-
-#: A move of less than this share of a column's spread is a rounding error of a solver, and no change to ask for.
-UNMOVED = 1e-9
-
-_STATUS_OF = {
-    Outcome.FOUND: Status.ANSWERED,
-    Outcome.UNREACHABLE: Status.UNREACHABLE,
-    Outcome.NOT_ROBUST: Status.NOT_ROBUST,
-    Outcome.GAVE_UP: Status.GAVE_UP,
-}
+    from rocerf.words import Language
 
 
 class Rocerf:
@@ -82,10 +72,10 @@ class Rocerf:
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
-    cost : "l2", "l1", "mad", "percentile" or CostTable
+    cost : "l2", "l1", "mad", "percentile", a registered name, CostTable or Cost
         What a change costs: a norm of the change, each column in units of its training standard deviation (times the
         schema's weight) or of its median absolute deviation, how far values move among the training rows, or a table
-        of prices (:mod:`rocerf.recourse.cost`).
+        of prices (:mod:`rocerf.recourse.costs`).
     schema : FeatureSchema, optional
         What may change; without it, everything (for a pipeline, what its training rows say).
     max_changes : int, optional
@@ -114,65 +104,36 @@ class Rocerf:
         model: Refittable,
         k: int | str | None = None,
         *,
-        promise: str | Promise | Simulated = "retrained",
+        promise: str | Promise | PromiseOptions = "retrained",
         delta: float | Literal["calibrate"] = 0.0,
-        cost: str | CostTable = "l2",
+        cost: str | CostTable | Cost = "l2",
         schema: FeatureSchema | None = None,
         max_changes: int | None = None,
         solver: str = "auto",
         effort: str = "normal",
         seed: int = 0,
     ) -> None:
-        if not isinstance(model, Refittable):
-            raise OptionError(
-                f"Expected a rocerf model, got {type(model).__name__}; wrap a fitted scikit-learn model with "
-                "LogisticModel.from_sklearn(fitted, train) or EstimatorModel.from_sklearn(fitted, train), a pipeline "
-                "with rocerf.from_pipeline(pipeline, frame, y), a torch module with "
-                "NeuralModel.from_torch(module, train)."
-            )
-        self._model = model
+        self._model = checked_model(model)
         deletions = number_of_deletions(default_k(promise) if k is None else k, len(model.train))
         self.seed = checked_seed(seed)
         self.effort = checked_effort(effort)
         self._promise = promise_about(promise, model, deletions, effort, seed)
-        if schema is None:
-            schema = getattr(model, "schema", None)
-        if schema is not None:
-            if not isinstance(schema, FeatureSchema):
-                raise OptionError(
-                    f"Expected schema to be a FeatureSchema, got {type(schema).__name__}; "
-                    "make one with FeatureSchema.from_frame or FeatureSchema.free."
-                )
-            schema.check_columns(model.train.columns)
-            _refuse_looser_kinds(schema, getattr(model, "schema", None))
-        self.schema = schema
+        self.schema = checked_schema(schema, model)
         self.max_changes = None if max_changes is None else positive_whole(max_changes, "max_changes")
-        self._table = cost if isinstance(cost, CostTable) else None
-        self.cost = cost_named(cost, model.train, schema)
+        #: The cost as it was asked for: a name, a table of prices, or a cost.
+        self.cost_given = cost
+        self.cost = cost_named(cost, model.train, self.schema)
         self.solver = solver_for(solver, self.promise)
-        self._refuse_rules_that_the_solver_does_not_know()
+        refuse_rules_unknown_to(self.solver, self.schema, self.max_changes)
         self._solver = Solver(self.solver, model.train, self.seed)
-        self._delta = _checked_delta(delta)
-        if self._delta == "calibrate" and isinstance(self.promise, SimulatedPromise):
+        margin = checked_delta(delta)
+        #: Whether the margin is chosen by retraining after random deletions.
+        self.calibrates = margin == "calibrate"
+        self._delta = None if margin == "calibrate" else margin
+        if self.calibrates and self.promise.chooses_margin:
             raise OptionError(
-                "Expected a number as delta for the promise 'simulated', which chooses its own margin, got "
+                f"Expected a number as delta for the promise {self.promise.name!r}, which chooses its own margin, got "
                 "'calibrate'; leave delta out."
-            )
-
-    def _refuse_rules_that_the_solver_does_not_know(self) -> None:
-        ruled = self.max_changes is not None or (
-            self.schema is not None
-            and (self.schema.relations or any(f.kind is not Kind.CONTINUOUS or f.step for f in self.schema))
-        )
-        if self.solver == "penalty" and ruled:
-            raise OptionError(
-                "Expected a schema with bounds and directions only for the solver 'penalty' (Algorithm 1), got steps, "
-                "categories, relations or a limit on changes; leave the solver to 'auto'."
-            )
-        if self.solver in ("penalty", "search") and not isinstance(self.cost, NormCost):
-            raise OptionError(
-                f"Expected the cost l2, l1 or mad for the solver {self.solver!r}, got {self.cost.name!r}; use a model "
-                "with slopes, or one of these costs."
             )
 
     @property
@@ -190,18 +151,16 @@ class Rocerf:
         """The number of deletions that the promise speaks of."""
         return self._promise.k
 
-    @cached_property
+    @property
     def delta(self) -> float:
-        """The margin in use; the first access may retrain some models if it is to be calibrated."""
-        if self._delta == "calibrate":
-            if self.promise.impossible() is not None:  # everybody is told so; there is nothing to calibrate
-                return 0.0
-            return calibrate_delta(self.model, self.promise, self._master, self._solver, seed=self.seed)
+        """The margin in use; one that is to be calibrated is known once :meth:`prepare` was called."""
+        if self._delta is None:
+            raise OptionError("Expected a margin that is calibrated already, got none yet; call prepare() first.")
         return self._delta
 
     def __repr__(self) -> str:
         n = len(self.model.train)
-        return f"Rocerf({self.promise.wording.name}, k={self.k} of {n} rows, {self.cost.name}, {self.model!r})"
+        return f"Rocerf({self.promise.name}, k={self.k} of {n} rows, {self.cost.name}, {self.model!r})"
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """Recourse for each person of X, shape (P, d), in their order.
@@ -209,16 +168,20 @@ class Rocerf:
         A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases
         become results with a reason. ``progress`` is called with (done, total).
         """
-        return self.explain_by(lambda master, tell: self._solver(self.promise, master, self.delta, tell), X, progress)
+        return self.explain_by(self.find_points, X, progress)
+
+    def find_points(self, problem: Master, progress: Progress | None = None) -> Solution:
+        """The cheapest points that keep the promise, found by this explainer's solver."""
+        return self._solver(self.promise, problem, self.delta, progress)
 
     def explain_by(
         self,
-        solve: Callable[[Master, Progress | None], Solution],
+        find: FindPoints,
         X: ArrayLike | pd.DataFrame,
         progress: Progress | None = None,
         excluded: Sequence[tuple[frozenset[int], ...]] | None = None,
     ) -> Recourses:
-        """Recourses out of what ``solve`` finds for the people whom the model refuses; as :meth:`explain` otherwise.
+        """Recourses out of what ``find`` finds for the people whom the model refuses; as :meth:`explain` otherwise.
 
         ``excluded`` holds for each person sets of attributes of which at least one must stay as it is.
         """
@@ -227,13 +190,14 @@ class Rocerf:
         asking = triage.asking
         if len(asking):
             self.prepare(progress)
-        master = self._master(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
+        self._calibrate()
+        problem = self.problem(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
         if excluded is not None:
-            master = replace(master, allowed=master.allowed.excluding(tuple(excluded[person] for person in asking)))
-        solution = solve(master, progress) if len(asking) else Solution.blank(0, asked.matrix.shape[1])
-        if isinstance(self.promise, OwnSolver) and len(asking):
-            solution = confirmed(self.promise, solve, master, self.delta, solution)
-        return self._assemble(asked, triage, master, solution)
+            problem = replace(problem, allowed=problem.allowed.excluding(tuple(excluded[person] for person in asking)))
+        solution = Solution.blank(0, asked.matrix.shape[1])
+        if len(asking):
+            solution = confirmed(self.promise, find, problem, self.delta, find(problem, progress))
+        return assembled(self, asked, triage, problem, solution)
 
     def alternatives(
         self, X: ArrayLike | pd.DataFrame, most: int = 3, *, progress: Progress | None = None
@@ -245,40 +209,9 @@ class Rocerf:
         main changes are the dearest ones, as many as it takes for the rest to cost less than half: an answer that
         merely spares the smallest of ten changes is no alternative.
         """
-        positive_whole(most, "most")
-        found = [self.explain(X, progress=progress)]
-        schema = found[0].schema
-        excluded: list[tuple[frozenset[int], ...]] = [()] * len(found[0])
-        while len(found) < most and found[-1].answered.any():
-            changed = FeasibleSet.around(found[-1].people, schema).changed(found[-1].matrix)
-            for person in np.flatnonzero(found[-1].answered):
-                main = self._main_changes(found[-1], int(person), np.flatnonzero(changed[person]))
-                excluded[person] = (*excluded[person], main)
+        return find_alternatives(self, X, most, progress)
 
-            def further(master: Master, tell: Progress | None) -> Solution:
-                return self._solver(self.promise, master, self.delta, tell)
-
-            found.append(self.explain_by(further, X, progress, excluded))
-        return tuple(found)
-
-    def _main_changes(self, found: Recourses, person: int, changed: NDArray[np.intp]) -> frozenset[int]:
-        """Of the attributes that an answer changes, the dearest: without them the rest costs less than half."""
-        x0, x = found.people[person], found.matrix[person]
-        attributes = found.schema.attributes
-
-        def cost_without(left_out: Iterable[int]) -> float:
-            point = x.copy()
-            for place in left_out:
-                columns = list(attributes[place].places)
-                point[columns] = x0[columns]
-            return float(self.cost.of(point[None], x0[None])[0])
-
-        dearest = sorted(changed.tolist(), key=lambda place: cost_without((place,)))
-        whole = cost_without(())
-        most = next((n for n in range(1, len(dearest)) if cost_without(dearest[:n]) < 0.5 * whole), len(dearest))
-        return frozenset(dearest[:most])
-
-    def _master(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
+    def problem(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
         """The problem of people (P, d) who came without the features ``missing``.
 
         ``ruled`` with attributes to speak of, though there be no schema.
@@ -288,16 +221,22 @@ class Rocerf:
         return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing))
 
     def prepare(self, progress: Progress | None = None) -> None:
-        """Prove, or simulate, what the promise needs before anybody can be answered, once; it may take minutes.
+        """Prove, simulate or calibrate what is needed before anybody can be answered, once; it may take minutes.
 
         :meth:`explain` does it by itself. ``progress`` is called with (done, total) in steps of that work.
         """
-        proof = without_allowance(self.promise)
-        if isinstance(proof, Certified):
-            proof.prove(progress)
-        if isinstance(self.promise, SimulatedPromise) and self.promise.factor is None:
-            self.promise.simulate(progress)
-            self.promise.choose(self._points_for)
+        self.promise.prepare(self._points_for, progress)
+        self._calibrate()
+
+    def _calibrate(self) -> None:
+        """Choose the margin, once, where it is to be chosen."""
+        if self._delta is None:  # a promise that nobody can be given has nothing to calibrate
+            impossible = self.promise.impossible() is not None
+            self._delta = (
+                0.0
+                if impossible
+                else calibrate_delta(self.model, self.promise, self.problem, self._solver, seed=self.seed)
+            )
 
     def _points_for(self, promise: Promise, X0: Array) -> Array:
         """Recourse under a promise for people (P, d) outside any request; missing where there is none.
@@ -305,111 +244,22 @@ class Rocerf:
         Steps, categories and limits on changes are relaxed: these points only choose a margin, and hundreds of
         mixed-integer programs at each margin tried would take longer than everything else.
         """
-        master = self._master(X0)
-        if master.mixed.any():
-            curved = not isinstance(self.cost, NormCost)
-            cost = NormCost(Norm.L1, self.cost.scale) if curved else self.cost
-            master = Master(X0, cost, master.allowed.boxes())
-        possible = np.flatnonzero(~master.allowed.empty)
+        problem = self.problem(X0)
+        if problem.mixed.any():
+            problem = Master(X0, self.cost.relaxed(), problem.allowed.boxes())
+        possible = np.flatnonzero(~problem.allowed.empty)
         points = np.full(X0.shape, np.nan)
-        points[possible] = self._solver(promise, master.of(possible), self.delta).points
+        points[possible] = self._solver(promise, problem.of(possible), self.delta).points
         return points
 
-    def _held_out(self, points: Array) -> HeldOut | None:
-        """How the points found fare with models kept for checking, for a promise that has them."""
-        found = np.isfinite(points).all(axis=1)
-        if not isinstance(self.promise, SimulatedPromise) or not found.any():
-            return None
-        held_out = self.promise.check(points[found])
-        accepted = np.full(len(points), -1, np.intp)
-        accepted[found] = held_out.accepted
-        return replace(held_out, accepted=accepted)
-
-    def _assemble(self, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
-        matrix, asking = asked.matrix, triage.asking
-        withheld = self._through_the_gate(solution, master, asked, asking)
-        people = len(matrix)
-        points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
-        points[asking], margins[asking] = solution.points, solution.values
-        found = np.isfinite(solution.points).all(axis=1)
-        costs[asking] = self.cost.of(solution.points, matrix[asking])
-        gaps[asking[found]] = solution.gaps[found]
-        scores[asking[found]] = self.model.score(solution.points[found])
-        retrainings = np.zeros(people, np.intp)
-        retrainings[asking] = solution.retrainings
-        statuses, reasons = list(triage.statuses), list(triage.reasons)
-        worst: list[NDArray[np.generic] | None] = [None] * people
-        for place, person in enumerate(asking):
-            statuses[person], reasons[person] = self._told(solution.outcomes[place], master, place)
-            reasons[person] = withheld.get(place, reasons[person])
-            worst[person] = solution.worst_ids[place]
-        return Recourses(
-            people=matrix,
-            matrix=points,
-            costs=costs,
-            margins=margins,
-            statuses=tuple(statuses),
-            reasons=tuple(reasons),
-            schema=self.schema or FeatureSchema.free(self.model.train.columns),
-            settings=self.settings(),
-            index=asked.index,
-            worst_ids=tuple(worst),
-            retrainings=retrainings,
-            scores=scores,
-            held_out=self._held_out(points),
-            frame_columns=asked.frame_columns,
-            gaps=gaps,
-            frames=asked.frames,
-            missing=asked.missing,
-        )
+    def held_out(self, points: Array) -> HeldOut | None:
+        """How points (P, d), missing where there are none, fare with models that the promise keeps for checking."""
+        return self.promise.held_out(points)
 
     @property
     def gate(self) -> Gate:
         """What every point passes before it leaves, in answers and in letters."""
         return Gate(self.model, self.promise, self.delta)
-
-    def _through_the_gate(
-        self, solution: Solution, master: Master, asked: Asked, asking: NDArray[np.intp]
-    ) -> dict[int, str]:
-        """Points as they leave, with the margins read there; the places of those who have none that passes, and why.
-
-        First without changes that are only a solver's rounding; where that fails, as the solver found them.
-        """
-        found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
-        own, allowed = solution.points[found], master.allowed.of(found)
-        tidied = self._without_rounding(own, allowed)
-        verdict = self.gate.first_passing(
-            [tidied.__getitem__, own.__getitem__], allowed, asked.missing_of(asking[found]), asked.frames
-        )
-        solution.points[found], solution.values[found] = verdict.points, verdict.margins
-        # Whoever says so, only what passed here was found.
-        solution.outcomes[solution.outcomes == Outcome.FOUND] = Outcome.GAVE_UP
-        solution.outcomes[found[verdict.passed]] = Outcome.FOUND
-        return {int(found[place]): verdict.reasons[place] for place in np.flatnonzero(~verdict.passed)}
-
-    def _without_rounding(self, points: Array, allowed: FeasibleSet) -> Array:
-        """Points (P, d) without what moved by a solver's rounding only, unless a rule needs it: a value just outside.
-
-        Of a model without slopes the least move may matter, so there nothing is put back.
-        """
-        if not self.promise.smooth:
-            return points
-        still = np.abs(points - allowed.X0) <= UNMOVED * np.asarray(self.model.train.spread)
-        settled = np.where(still, allowed.X0, points)
-        keeps = allowed.holds(settled) | ~allowed.holds(points)
-        return np.where(keeps[:, None], settled, points)
-
-    def _told(self, outcome: Outcome, master: Master, place: int) -> tuple[Status, str]:
-        """How a person's request ended, with the limit that may be why."""
-        status, allowed = _STATUS_OF[outcome], master.allowed
-        if status not in (Status.UNREACHABLE, Status.NOT_ROBUST):
-            return status, status.sentence
-        if allowed.excluded is not None and allowed.excluded[place]:
-            return Status.NO_FURTHER, Status.NO_FURTHER.sentence
-        if status is Status.UNREACHABLE and not master.possible(place):
-            return Status.CONTRADICTION, Status.CONTRADICTION.sentence
-        limit = "" if self.max_changes is None else f" (at most {self.max_changes} may change)"
-        return status, status.sentence + limit
 
     def letters(
         self,
@@ -418,7 +268,7 @@ class Rocerf:
         valid_until: date | None,
         model_version: str | None = "",
         issued: date | None = None,
-        language: str | Words = "en",
+        language: str | Language = "en",
         digits: int = 3,
         refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
     ) -> tuple[Letter, ...]:
@@ -480,15 +330,14 @@ class Rocerf:
         Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
         explainer's own certificate if it has one, else that of a single deletion on tables of moderate size.
         """
-        if not isinstance(self.model, LogisticModel):
+        if not isinstance(self.model, ExactModel):
             raise UnsupportedModelError(
                 f"Expected a LogisticModel to look for the worst deletions in, got {type(self.model).__name__}, whose "
                 "retraining has no single outcome; use the promise 'simulated' and its held_out validity."
             )
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
-        proof = without_allowance(self.promise)
-        proofs = [proof] if isinstance(proof, Certified) else None
+        proofs = [self.promise] if self.promise.proven else None
         X = complete(self.model.matrix(points), self.model.train.columns, what="points to find a removal budget for")
         return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
 
@@ -499,18 +348,7 @@ class Rocerf:
         proven and calibrated first; then the folder takes the place of ``path`` in one step: whatever happens
         meanwhile, the old folder or the new one is there, whole. A folder that holds anything else is not replaced.
         """
-        options = {
-            "k": self.k,
-            "promise": self.promise.wording.name,
-            "delta": self.delta,
-            "calibrated": self._delta == "calibrate",
-            "cost": self.cost.name,
-            "solver": self.solver,
-            "max_changes": self.max_changes,
-            "effort": getattr(without_allowance(self.promise), "effort", self.effort),
-            "seed": self.seed,
-        }
-        write_explainer(path, self.model, options, self.schema, self.promise, self._table)
+        write_states(path, self.state())
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, model: Refittable | None = None) -> Rocerf:
@@ -520,21 +358,28 @@ class Rocerf:
         parameters, penalties, weights, design, threshold) the one that was saved. For a network that came from torch
         give the ``model``: ``NeuralModel.load(path / "model.npz", module=...)``.
         """
-        model, options, schema, state = read_explainer(path, model)
-        k, calibrated = options.pop("k"), options.pop("calibrated", False)
-        explainer = cls(model, k, schema=schema, **options)
-        if calibrated:  # what was found is kept; once rows are forgotten it is to be found again
-            explainer.delta, explainer._delta = options["delta"], "calibrate"
-        explainer._promise = own_solver_from_arrays(explainer.promise, state)
-        restore(explainer.promise, state)
-        return explainer
+        return cls.from_state(read_states(path), model=model)
+
+    def state(self) -> dict[str, State]:
+        """Model, promise and options as plain values and arrays, by these names, to be kept anywhere.
+
+        A margin that is to be calibrated is calibrated first, and what the promise proves is proven.
+        """
+        self._calibrate()
+        return states_of(self)
+
+    @classmethod
+    def from_state(cls, states: Mapping[str, State], *, model: Refittable | None = None) -> Rocerf:
+        """What :meth:`state` gave; as :meth:`load`."""
+        return explainer_from(cls, states, model)
 
     def settings(self) -> Settings:
-        """How this explainer makes its recourses."""
+        """How this explainer makes its recourses; a margin that is to be calibrated is calibrated first."""
+        self._calibrate()
         return Settings(
             method="rocerf",
-            promise=self.promise.wording.name,
-            sentence=self.promise.wording.filled(self.k, self.delta),
+            promise=self.promise.name,
+            sentence=self.promise.sentence(self.delta),
             k=self.k,
             training_rows=len(self.model.train),
             delta=self.delta,
@@ -546,32 +391,5 @@ class Rocerf:
             max_changes=self.max_changes,
             searches=self.promise.searches,
             assumptions=(*self.model.assumptions(), *self.promise.assumptions),
-            proven=self.promise.wording.proven,
+            proven=self.promise.proven,
         )
-
-
-#: What a column of a kind may be in a stricter schema, besides the same.
-_STRICTER = {Kind.CONTINUOUS: (Kind.INTEGER, Kind.BINARY), Kind.INTEGER: (Kind.BINARY,)}
-
-
-def _refuse_looser_kinds(schema: FeatureSchema, own: FeatureSchema | None) -> None:
-    """Points must be values of the user's columns as their model has them: 1.98 children are nobody's."""
-    if own is None:
-        return
-    for feature, known in zip(schema.column_features, own.column_features, strict=True):
-        if feature.kind is not known.kind and feature.kind not in _STRICTER.get(known.kind, ()):
-            raise SchemaError(
-                f"Expected {known.name!r} to be {known.kind.value}, as in the schema that the pipeline was taken over "
-                f"with, got {feature.kind.value}, which allows values that this column cannot hold; start from "
-                "model.schema, or take the pipeline over with this schema: rocerf.from_pipeline(..., schema=...)."
-            )
-
-
-def _checked_delta(delta: Any) -> float | Literal["calibrate"]:
-    if isinstance(delta, str) and delta == "calibrate":
-        return "calibrate"
-    if not is_number(delta) or not math.isfinite(delta) or delta < 0:
-        raise OptionError(
-            f"Expected delta to be a number >= 0 or 'calibrate', got {delta!r}; 0 asks for no extra margin."
-        )
-    return float(delta)

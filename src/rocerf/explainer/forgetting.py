@@ -8,38 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.guess import guessed_again, leaving_out, named_categories
-from rocerf.errors import OptionError
-from rocerf.models.forgetting import forgotten
-from rocerf.promises.certified import Certified
-from rocerf.promises.first_order import FirstOrder
-from rocerf.promises.local_linear import LocalLinear
-from rocerf.promises.own_solver import without_allowance
-from rocerf.promises.plain import Plain
-from rocerf.promises.retrained import Retrained
-from rocerf.promises.simulated import SimulatedPromise
+from rocerf.recourse.costs.prices import CostTable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rocerf.data.schema import FeatureSchema
     from rocerf.explainer.explainer import Rocerf
     from rocerf.models.model import Refittable
-    from rocerf.promises.promise import Promise
-    from rocerf.recourse.cost import CostTable
 
 
 def forgotten_explainer(explainer: Rocerf, ids: Iterable[Any]) -> Rocerf:
     """The explainer made anew over the model made anew; of the old one only what the user said goes into it."""
-    from rocerf.explainer.explainer import Rocerf
-
-    declared = _declared(explainer.schema, explainer._table)
-    model = forgotten(explainer.model, ids, declared)
-    return Rocerf(
+    cost = explainer.cost_given
+    declared = _declared(explainer.schema, cost if isinstance(cost, CostTable) else None)
+    model = explainer.model.forget(ids, declared=declared)
+    return type(explainer)(
         model,
         explainer.k,
-        promise=_same_promise(without_allowance(explainer.promise), model, explainer.k),
-        delta=explainer._delta,
-        cost=explainer.cost.name if explainer._table is None else explainer._table,
+        promise=explainer.promise.anew(model),
+        delta="calibrate" if explainer.calibrates else explainer.delta,
+        cost=cost,
         schema=_schema_of(explainer, model),
         max_changes=explainer.max_changes,
         solver=explainer.solver,
@@ -73,21 +60,14 @@ def _named_in(price: Any) -> set[Any]:
 def _schema_of(explainer: Rocerf, model: Refittable) -> FeatureSchema | None:
     """The explainer's own schema over the columns of the model made anew."""
     schema = explainer.schema
-    own: FeatureSchema | None = getattr(model, "schema", None)
+    own = model.schema
     if schema is None or own is None:
         return schema if schema is None else guessed_again(schema, model.train.frame())
-    if schema is getattr(explainer.model, "schema", None):
+    if schema is explainer.model.schema:
         return own
     gone = [column for column in schema.columns if column not in own.columns]
-    again = leaving_out(guessed_again(schema, _own_rows(model), own.columns), gone)
+    again = leaving_out(guessed_again(schema, model.own_rows(), own.columns), gone)
     return replace(again, features=tuple(_no_looser(feature, own[feature.name]) for feature in again))
-
-
-def _own_rows(model: Any) -> pd.DataFrame:
-    """The training rows of a model from a pipeline, in the user's own columns, gaps included."""
-    parts = getattr(model, "parts", None)
-    frame: pd.DataFrame = model.estimator.own_rows(model.train.X) if parts is None else parts.recipe.frame
-    return frame
 
 
 def _no_looser(feature: Feature, known: Feature) -> Feature:
@@ -99,23 +79,3 @@ def _no_looser(feature: Feature, known: Feature) -> Feature:
     if known.kind is Kind.INTEGER and feature.kind is Kind.CONTINUOUS:
         return replace(feature, kind=Kind.INTEGER)
     return feature
-
-
-def _same_promise(promise: Promise, model: Any, k: int) -> Any:
-    """The same promise about another model, with nothing found, proven or simulated yet."""
-    if isinstance(promise, SimulatedPromise):
-        return promise.options
-    if isinstance(promise, Retrained):
-        return Retrained(model, k, effort=promise.effort, slack=promise.slack, seed=promise.adversary.seed)
-    if isinstance(promise, Certified):
-        return Certified(model, k, options=promise.options)
-    if isinstance(promise, FirstOrder):
-        return FirstOrder(model, k, seed=promise._seed)
-    if isinstance(promise, LocalLinear):
-        return LocalLinear(model, k, sampling=promise.sampling, seed=promise._seed)
-    if isinstance(promise, Plain):
-        return Plain(model)
-    raise OptionError(
-        f"Expected one of our own promises to be made anew, got {type(promise).__name__}; forget the rows in the model "
-        "(model.forget(ids)) and make your promise and a new explainer for it."
-    )

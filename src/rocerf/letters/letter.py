@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from rocerf.data.documents import json_document, read_text
-from rocerf.letters.words import ENGLISH, Words, words_of
 from rocerf.recourse.result import Status
 from rocerf.storage.reading import told_as
 from rocerf.storage.whole_file import write_text
 from rocerf.visible import one_line, visible
+from rocerf.words import Language, language_named
 
 FILE_FORMAT = "rocerf-letter/1"
 
@@ -95,8 +95,8 @@ class Letter:
         Of the model that the letter speaks about, "" if it has none.
     refusal_reasons : tuple of str, optional
         The reasons for the decision, if the letter is to hold them; in a section of their own.
-    words : Words
-        The language.
+    language : Language
+        In which it is written.
 
     Examples
     --------
@@ -117,10 +117,14 @@ class Letter:
     valid_until: date | None = None
     model_version: str = ""
     refusal_reasons: tuple[str, ...] | None = None
-    words: Words = ENGLISH
+    language: Language = field(default_factory=lambda: language_named("en"))
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def say(self, name: str, **values: Any) -> str:
+        """One of the sentences that letters are made of, in the letter's language."""
+        return self.language.say(f"letters.{name}", **values)
 
     def to_text(self) -> str:
         """Plain text, at most 80 columns wide but for long values."""
@@ -151,15 +155,15 @@ class Letter:
         """JSON as :func:`letter_schema` describes it, also written to ``path`` if given."""
         document = {
             "format": FILE_FORMAT,
-            "language": self.words.language,
+            "language": self.language.code,
             "person": self.person,
             "issued": self.issued.isoformat(),
             "valid_until": None if self.valid_until is None else self.valid_until.isoformat(),
             "model_version": self.model_version,
             "status": self.status.code,
-            "message": self.words.status(self.status),
+            "message": self.say(self.status.code),
             "options": [_option_document(option) for option in self.options],
-            "held": [_detail_document(detail) for detail in self.held],
+            "held": [asdict(detail) for detail in self.held],
             "not_given": list(self.not_given),
             "unreadable": list(self.unreadable),
             "refusal_reasons": None if self.refusal_reasons is None else list(self.refusal_reasons),
@@ -170,10 +174,10 @@ class Letter:
         return text
 
     @classmethod
-    def from_json(cls, source: str | PathLike[str], *, language: str | Words | None = None) -> Letter:
+    def from_json(cls, source: str | PathLike[str], *, language: str | Language | None = None) -> Letter:
         """Read what :meth:`to_json` wrote: the text itself, or a path to it.
 
-        A letter in a language of your own needs its ``language=Words(...)`` to be written out again.
+        A letter in a language that is not registered needs that ``language`` to be written out again.
         """
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         expected = f"a letter written by Letter.to_json ({FILE_FORMAT}), as text or as a path to it"
@@ -181,19 +185,19 @@ class Letter:
             document = json_document(str(source) if is_text else read_text(Path(source)))
             if document["format"] != FILE_FORMAT:
                 raise KeyError(document["format"])
-            words = words_of(document["language"] if language is None else language)
+            until, reasons = document["valid_until"], document["refusal_reasons"]
             return cls(
                 person=document["person"],
-                status=Status.of_code(document["status"]),
+                status=Status(document["status"]),
                 options=tuple(_read_option(option) for option in document["options"]),
                 held=tuple(Detail(**detail) for detail in document["held"]),
                 not_given=tuple(document["not_given"]),
                 unreadable=tuple(document["unreadable"]),
                 issued=date.fromisoformat(document["issued"]),
-                valid_until=_read_date(document["valid_until"]),
+                valid_until=None if until is None else date.fromisoformat(until),
                 model_version=document["model_version"],
-                refusal_reasons=None if document["refusal_reasons"] is None else tuple(document["refusal_reasons"]),
-                words=words,
+                refusal_reasons=None if reasons is None else tuple(reasons),
+                language=language_named(document["language"] if language is None else language),
             )
 
 
@@ -223,36 +227,13 @@ def _with_escapes(text: str) -> str:
     return re.sub(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", lambda c: f"\\u{ord(c.group()):04x}", text)
 
 
-def _detail_document(detail: Detail) -> dict[str, Any]:
-    return {
-        "feature": detail.feature,
-        "label": detail.label,
-        "value": detail.value,
-        "text": detail.text,
-        "unit": detail.unit,
-    }
+#: What the values of a change are called in documents.
+_IN_DOCUMENTS = {"before": "from", "after": "to", "before_text": "from_text", "after_text": "to_text"}
 
 
 def _option_document(option: Option) -> dict[str, Any]:
-    changes = [
-        {
-            "feature": change.feature,
-            "label": change.label,
-            "from": change.before,
-            "to": change.after,
-            "from_text": change.before_text,
-            "to_text": change.after_text,
-            "unit": change.unit,
-        }
-        for change in option.changes
-    ]
-    promise = {
-        "name": option.promise.name,
-        "sentence": option.promise.sentence,
-        "k": option.promise.k,
-        "proven": option.promise.proven,
-        "assumptions": list(option.promise.assumptions),
-    }
+    changes = [{_IN_DOCUMENTS.get(name, name): v for name, v in asdict(c).items()} for c in option.changes]
+    promise = {**asdict(option.promise), "assumptions": list(option.promise.assumptions)}
     return {"changes": changes, "promise": promise, "rounded": option.rounded}
 
 
@@ -263,7 +244,3 @@ def _read_option(document: dict[str, Any]) -> Option:
     )
     promise = {**document["promise"], "assumptions": tuple(document["promise"]["assumptions"])}
     return Option(changes, LetterPromise(**promise), document["rounded"])
-
-
-def _read_date(text: str | None) -> date | None:
-    return None if text is None else date.fromisoformat(text)

@@ -48,7 +48,7 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
     if len(people):
         explainer.prepare()
     missing: list[Sequence[str]] = [() if recourses.missing is None else recourses.missing[person] for person in people]
-    allowed = explainer._master(X0, missing).allowed
+    allowed = explainer.problem(X0, missing).allowed
     exact = _exact(allowed, found)
 
     def rounded(further: int) -> Callable[[NDArray[np.intp]], Array]:
@@ -79,7 +79,8 @@ def _with_points(explainer: Rocerf, recourses: Recourses, people: NDArray[np.int
         scores=scores,
         statuses=tuple(statuses),
         reasons=tuple(reasons),
-        held_out=explainer._held_out(matrix),
+        held_out=explainer.held_out(matrix),
+        settings=explainer.settings(),  # what is promised is what the explainer promises, whatever a file says
         worst_ids=None,
         gaps=None,
     )

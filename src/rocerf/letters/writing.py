@@ -20,11 +20,11 @@ from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.errors import DataError, OptionError
 from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
 from rocerf.letters.numbers import stated
-from rocerf.letters.words import Words, words_of
 from rocerf.models.options import positive_whole
-from rocerf.recourse.result import Recourses, Settings, Status
+from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
 from rocerf.visible import one_line, visible
+from rocerf.words import Language, language_named
 
 if TYPE_CHECKING:
     from rocerf.explainer.explainer import Rocerf
@@ -53,12 +53,12 @@ def write_letters(
     valid_until: date | None,
     model_version: str | None = "",
     issued: date | None = None,
-    language: str | Words = "en",
+    language: str | Language = "en",
     digits: int = 3,
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
 ) -> tuple[Letter, ...]:
     """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
-    words, digits = words_of(language), _digits(digits)
+    language, digits = language_named(language), _digits(digits)
     batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
     _check_batches(explainer, batches)
     issued = date.today() if issued is None else _day(issued, "issued")
@@ -68,64 +68,40 @@ def write_letters(
             f"Expected letters to be valid on the day they are issued ({issued}), got valid_until {valid_until}; "
             "choose a later date."
         )
-    first = batches[0]
-    reasons = _reasons(refusal_reasons, first.names)
-    checked = [stated(explainer, batch, digits) for batch in batches]
-    writer = _Writer(first, words, explainer, explainer.settings())
-    letters = []
-    for person, name in enumerate(first.names):
-        options = writer.options(checked, person)
-        status = Status.ANSWERED if options else checked[0][0].statuses[person]
-        if status is Status.NO_FURTHER:
-            raise DataError(
-                f"Expected all options of {name!r} together, got a further batch of alternatives without the first, in "
-                "which there is nothing to tell this person; pass all that alternatives returned."
-            )
-        letters.append(
-            Letter(
-                person=name if isinstance(name, str | int) and not isinstance(name, bool) else str(name),
-                status=status,
-                options=options,
-                held=writer.held(person) if status in _LOOKED_FOR else (),
-                not_given=writer.not_given(person, options),
-                unreadable=writer.unreadable(person) if status is Status.INVALID_INPUT else (),
-                issued=issued,
-                valid_until=valid_until,
-                model_version="" if model_version is None else str(model_version),
-                refusal_reasons=reasons[person],
-                words=words,
-            )
+    reasons = _reasons(refusal_reasons, batches[0].names)
+    writer = _Writer(batches[0], language, explainer, [stated(explainer, batch, digits) for batch in batches])
+    version = "" if model_version is None else str(model_version)
+    return tuple(
+        replace(
+            writer.letter(person, name),
+            issued=issued,
+            valid_until=valid_until,
+            model_version=version,
+            refusal_reasons=reasons[person],
         )
-    return tuple(letters)
+        for person, name in enumerate(batches[0].names)
+    )
 
 
 def of_people(recourses: Recourses, places: Sequence[int]) -> Recourses:
     """The recourses of these people alone, without what is said about the batch as a whole."""
     rows = np.array(places, dtype=np.intp)
-    return replace(
-        recourses,
-        people=recourses.people[rows],
-        matrix=recourses.matrix[rows],
-        costs=recourses.costs[rows],
-        margins=recourses.margins[rows],
-        statuses=tuple(recourses.statuses[row] for row in rows),
-        reasons=tuple(recourses.reasons[row] for row in rows),
-        missing=None if recourses.missing is None else tuple(recourses.missing[row] for row in rows),
-        worst_ids=None,
-        held_out=None,
-        index=None if recourses.index is None else recourses.index[rows],
-        retrainings=None if recourses.retrainings is None else recourses.retrainings[rows],
-        scores=None if recourses.scores is None else recourses.scores[rows],
-        gaps=None if recourses.gaps is None else recourses.gaps[rows],
-    )
+    arrays = ("people", "matrix", "costs", "margins", "index", "retrainings", "scores", "gaps")
+    tuples = ("statuses", "reasons", "missing")
+    chosen: dict[str, Any] = {
+        **{name: values[rows] for name in arrays if (values := getattr(recourses, name)) is not None},
+        **{name: tuple(values[row] for row in rows) for name in tuples if (values := getattr(recourses, name))},
+    }
+    return replace(recourses, **chosen, worst_ids=None, held_out=None)
 
 
 def _check_batches(explainer: Rocerf, batches: Sequence[Recourses]) -> None:
     """Refuse recourses that this explainer cannot check: made for others, or with something else."""
     if not batches or not all(isinstance(batch, Recourses) for batch in batches):
+        got = ", ".join(type(batch).__name__ for batch in batches) or "none"
         raise OptionError(
             "Expected recourses, or several batches of them for the same people (as Rocerf.alternatives gives), got "
-            f"{', '.join(type(batch).__name__ for batch in batches) or 'none'}; pass what explain returned."
+            f"{got}; pass what explain returned."
         )
     own, columns = explainer.settings(), explainer.model.train.columns
     schema = explainer.schema or FeatureSchema.free(columns)
@@ -136,13 +112,13 @@ def _check_batches(explainer: Rocerf, batches: Sequence[Recourses]) -> None:
                 "of alternatives returned."
             )
         check_same_model(explainer.model, batch)
-        unlike = [name for name in _SHARED if getattr(batch.settings, name) != getattr(own, name)]
-        if unlike:
-            raise DataError(
-                f"Expected recourses made with this explainer's {unlike[0]}, {getattr(own, unlike[0])!r}, got "
-                f"{getattr(batch.settings, unlike[0])!r}; letters are checked again, so use the explainer that made "
-                "the recourses (Rocerf.save keeps it)."
-            )
+        for name in _SHARED:
+            expected, got = getattr(own, name), getattr(batch.settings, name)
+            if got != expected:
+                raise DataError(
+                    f"Expected recourses made with this explainer's {name}, {expected!r}, got {got!r}; letters are "
+                    "checked again, so use the explainer that made the recourses (Rocerf.save keeps it)."
+                )
         if batch.schema != schema:
             raise DataError(
                 "Expected recourses made with this explainer's schema, got another one; use the explainer that made "
@@ -201,10 +177,10 @@ def _sentences(reasons: Any) -> tuple[str, ...]:
     return tuple(map(str, reasons))
 
 
-def _without_dust(number: float) -> float:
+def _readable(number: float) -> float:
     """The number without the digits that binary fractions and long divisions leave behind.
 
-    >>> _without_dust(0.1 + 0.2), _without_dust(1 / 3), _without_dust(1293903.04), _without_dust(2e6 / 3)
+    >>> _readable(0.1 + 0.2), _readable(1 / 3), _readable(1293903.04), _readable(2e6 / 3)
     (0.3, 0.333333, 1293903.04, 666666.67)
     """
     before_the_point = floor(log10(abs(number))) + 1 if number else 0
@@ -233,9 +209,33 @@ class _Writer:
     """Puts one batch's people into words."""
 
     batch: Recourses
-    words: Words
+    language: Language
     explainer: Rocerf
-    settings: Settings
+    #: The batches as letters state them, and whose numbers were rounded.
+    checked: Sequence[tuple[Recourses, NDArray[np.bool_]]]
+
+    def letter(self, person: int, name: Any) -> Letter:
+        """What the person of this name reads, but for dates, version and reasons."""
+        options = self.options(person)
+        status = Status.ANSWERED if options else self.checked[0][0].statuses[person]
+        if status is Status.NO_FURTHER:
+            raise DataError(
+                f"Expected all options of {name!r} together, got a further batch of alternatives without the first, in "
+                "which there is nothing to tell this person; pass all that alternatives returned."
+            )
+        return Letter(
+            person=name if isinstance(name, str | int) and not isinstance(name, bool) else str(name),
+            status=status,
+            options=options,
+            held=self.held(person) if status in _LOOKED_FOR else (),
+            not_given=self.not_given(person, options),
+            unreadable=self.unreadable(person) if status is Status.INVALID_INPUT else (),
+            language=self.language,
+        )
+
+    def say(self, name: str) -> str:
+        """One of the words of letters."""
+        return self.language.say(f"letters.{name}")
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -246,9 +246,9 @@ class _Writer:
             a.name: a.label if shown[one_line(a.label)] == 1 else f"{a.label} ({visible(a.name)})" for a in attributes
         }
 
-    def options(self, checked: Sequence[tuple[Recourses, NDArray[np.bool_]]], person: int) -> tuple[Option, ...]:
+    def options(self, person: int) -> tuple[Option, ...]:
         """What the batches, as stated, offer one person, cheapest first, each once."""
-        offered = [(batch, rounded) for batch, rounded in checked if batch.statuses[person] is Status.ANSWERED]
+        offered = [(batch, rounded) for batch, rounded in self.checked if batch.statuses[person] is Status.ANSWERED]
         offered.sort(key=lambda pair: float(pair[0].costs[person]))
         return tuple(dict.fromkeys(self.option(batch, person, bool(rounded[person])) for batch, rounded in offered))
 
@@ -262,18 +262,15 @@ class _Writer:
                 change = float(np.abs(after[places] - before[places]).max())
                 was, now = self.own(attribute, before, person, LOST * change), self.detail(attribute, after)
                 changes.append(LetterChange(was.feature, was.label, was.value, now.value, was.text, now.text, now.unit))
-        # What is promised is what the explainer promises, whatever the answers say that came back from a file.
-        own = self.settings
-        given = replace(batch, settings=own)
-        sentence = self.words.promised(own.promise, given._sentence(person), own.k, own.delta)
-        assumptions = tuple(self.words.assumption_words.get(said, said) for said in own.assumptions)
-        promise = LetterPromise(own.promise, sentence, own.k, given._is_certified(person), assumptions)
+        own, said, given = batch.settings, self.language.written, batch[person]
+        assumptions = tuple(map(said, own.assumptions))
+        promise = LetterPromise(own.promise, said(given.promise), own.k, given.certified, assumptions)
         return Option(tuple(changes), promise, rounded)
 
     def held(self, person: int) -> tuple[Detail, ...]:
-        """The details that nothing could change for this person: fixed by the schema, or not for sale."""
+        """The details that nothing could change for this person: fixed by the schema, or without a price."""
         x0 = self.batch.people[person]
-        allowed = self.explainer._master(x0[None], [self._missing(person)], ruled=True).allowed
+        allowed = self.explainer.problem(x0[None], [self._missing(person)], ruled=True).allowed
         found = []
         for attribute in self.batch.schema.attributes:
             places = list(attribute.places)
@@ -310,27 +307,27 @@ class _Writer:
         full = self.detail(attribute, x0, self._missing(person))
         if not isinstance(full.value, float):
             return full
-        shown = _without_dust(full.value)
+        shown = _readable(full.value)
         if abs(shown - full.value) > most:
             return full
-        return replace(full, text=f"{self.words.number(shown)} {full.unit}".strip())
+        return replace(full, text=f"{self.language.number(shown)} {full.unit}".strip())
 
     def detail(self, attribute: Attribute, x: Array, missing: Sequence[str] = ()) -> Detail:
         """An attribute's value at a point (d,), as plain value and in words."""
         values, label = x[list(attribute.places)], self.labels[attribute.name]
         feature = self.batch.schema.column_features[attribute.places[0]]
         if attribute.name in missing:
-            return Detail(attribute.name, label, None, self.words.missing)
+            return Detail(attribute.name, label, None, self.say("missing"))
         if attribute.categories is not None:
             if not values.any():
-                return Detail(attribute.name, label, None, self.words.none_of_these)
+                return Detail(attribute.name, label, None, self.say("none_of_these"))
             place = int(values.argmax())
             value = attribute.categories[place]
-            text = self.words.missing if value is None else told_apart(attribute.words)[place]
+            text = self.say("missing") if value is None else told_apart(attribute.words)[place]
             return Detail(attribute.name, label, value, text)
         number = float(values[0])
         if feature.kind is Kind.BINARY:
-            return Detail(attribute.name, label, int(number), self.words.yes if number else self.words.no)
+            return Detail(attribute.name, label, int(number), self.say("yes" if number else "no"))
         plain = int(number) if feature.kind is Kind.INTEGER and number.is_integer() else number
-        text = f"{self.words.number(number)} {feature.unit}".strip()
+        text = f"{self.language.number(number)} {feature.unit}".strip()
         return Detail(attribute.name, label, plain, text, feature.unit)

@@ -32,10 +32,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.base import BaseLinearModel
 from rocerf.models.design import Design
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Refittable, ValueAndSlope
+from rocerf.models.model import Refittable
 from rocerf.models.options import one_of
 from rocerf.types import Array, Places
 
@@ -137,13 +138,13 @@ def _first_accepted(model: Refittable, x0: Array, spread: Array, rng: np.random.
     return None
 
 
-class LocalLinearModel:
+class LocalLinearModel(BaseLinearModel):
     """A logistic model of another model's decisions around one person; it cannot be retrained."""
 
     deployed_theta: Array | None = None
 
     def __init__(self, train: TrainingSet, theta: Array, design: Design, class_counts: dict[Any, int]) -> None:
-        self._train, self._theta, self.design, self._class_counts = train, theta, design, class_counts
+        self._train, self._theta, self._design, self._class_counts = train, theta, design, class_counts
 
     @classmethod
     def around(
@@ -165,6 +166,11 @@ class LocalLinearModel:
         return self._train
 
     @property
+    def design(self) -> Design:
+        """Columns in units of their spread, and an intercept."""
+        return self._design
+
+    @property
     def theta(self) -> Array:
         """Parameters over the design row, shape (d + 1,)."""
         return self._theta
@@ -176,15 +182,6 @@ class LocalLinearModel:
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """1 where the stand-in accepts, else 0."""
         return (self.score(X) >= 0).astype(np.int64)
-
-    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores (P,) and slopes (P, d)."""
-        slopes, constants = self.halfspaces(self.theta)
-        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
-
-    def score_gradient(self, X: Array) -> Array:
-        """Design rows, shape (P, d + 1)."""
-        return self.design(X)
 
     @property
     def _objective(self) -> LogisticObjective:
@@ -199,11 +196,6 @@ class LocalLinearModel:
     def curvature(self) -> Curvature:
         """``H`` at the stand-in's parameters."""
         return Curvature(self._objective.gradient_and_hessian(self.theta)[1])
-
-    def shifted_score(self, shifts: Array) -> ValueAndSlope:
-        """Scores and slopes of the stand-in with moved parameters."""
-        slopes, constants = self.halfspaces(self.theta + shifts)
-        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
 
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Slopes and constants in schema space."""

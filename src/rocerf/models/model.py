@@ -1,29 +1,46 @@
-"""The small interfaces that everything above the models is written against.
+"""What models can do: small interfaces that everything above the models is written against.
 
-Each says what one kind of work needs, and no more::
+Each says what one kind of work needs, and no more; whatever anybody reads from a model is declared here::
 
-    Refittable          scores people and can be trained again without some rows: `simulated`, evaluation, recheck
-    Smooth              also has a slope of the score at x: gradient solvers
-    Model               a classifier with its objective: row gradients and curvature, so first-order effects of rows
-    FirstOrderModel     both: the paper's constraint with its slope
+    Classifier          scores people, knows its rows, and can be trained again without some of them
+    Refittable          a Classifier retrained many at a time, in the user's own columns: `simulated`, audits, results
+    Smooth              has a slope of the score at x: gradient solvers
+    Model               a Classifier with its objective: row gradients and curvature, so first-order effects of rows
+    FirstOrderModel     a smooth Model: the paper's constraint with its slope
     LinearModel         a FirstOrderModel whose score is affine in x, so that slopes are cuts
+    ExactModel          a LinearModel at the one optimum of a known objective: what can be proven about deletions
+
+A new kind of model starts from :class:`rocerf.models.base.BaseModel`, which has what most have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.types import Array, Progress
+from rocerf.words import Said
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rocerf.data.frames import Frames
+    from rocerf.data.schema import FeatureSchema
+    from rocerf.models.arithmetic import Arithmetic
+    from rocerf.models.design import AnyDesign
+    from rocerf.models.logistic.curvature import Curvature
+    from rocerf.models.logistic.objective import LogisticObjective, Penalty
+    from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule
+    from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
+    from rocerf.storage.state import State
 
 #: How a model is trained again: from a new initialisation, or on from the present parameters.
 Retraining = Literal["fresh", "warm"]
 RETRAININGS: tuple[Retraining, ...] = ("fresh", "warm")
-
 
 #: Values (P,) and gradients in x (P, d) at points (P, d).
 ValueAndSlope = Callable[[Array], tuple[Array, Array]]
@@ -49,6 +66,10 @@ class Ensemble(Protocol):
 
     def __getitem__(self, part: slice) -> Ensemble: ...
 
+    def arrays(self) -> list[Array]:
+        """What :meth:`Refittable.restored` makes them of again; empty for models that are retrained instead."""
+        ...
+
     def scores(self, X: Array) -> Array:
         """Score of every point (P, d) by every model, shape (M, P)."""
         ...
@@ -64,32 +85,70 @@ class SmoothEnsemble(Ensemble, Protocol):
 
 
 @runtime_checkable
-class Refittable(Protocol):
-    """A classifier that can be trained again without some of its rows. It accepts a person from score 0 on."""
+class Classifier(Protocol):
+    """Says yes or no to people of d columns: yes from score 0 on."""
 
     @property
     def train(self) -> TrainingSet:
         """The rows it was fitted on."""
         ...
 
-    def matrix(self, X: Any) -> Array:
+    @property
+    def preprocessing(self) -> PreprocessingRule | None:
+        """What becomes of a pipeline's preprocessing when rows are deleted, where the model has a rule for it."""
+        ...
+
+    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
         """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name."""
         ...
 
-    def score(self, X: ArrayLike) -> Array:
+    def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Scores of shape (P,) for people of shape (P, d)."""
         ...
 
-    def deployed_score(self, X: ArrayLike) -> Array:
-        """Scores of the model people are judged by today, shape (P,)."""
+    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
+        """1 where accepted (score >= 0), else 0; shape (P,)."""
         ...
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """1 where accepted (score >= 0), else 0; shape (P,)."""
+    def removable_class(self, k: int) -> Any | None:
+        """A label all of whose rows k deletions could remove, if there is then no model."""
         ...
 
     def without(self, ids: Iterable[Any]) -> Self:
         """The model retrained after deleting these rows."""
+        ...
+
+
+@runtime_checkable
+class Refittable(Classifier, Protocol):
+    """A classifier that people are judged by, and that can be retrained after many deletions."""
+
+    @property
+    def threshold(self) -> float:
+        """Probability of the favourable label from which a person is accepted."""
+        ...
+
+    @property
+    def frames(self) -> Frames | None:
+        """Between the user's own columns and schema space, for a model from a pipeline."""
+        ...
+
+    @property
+    def schema(self) -> FeatureSchema | None:
+        """What the user's columns mean, for a model from a pipeline."""
+        ...
+
+    @property
+    def own_refit(self) -> OwnRefit | None:
+        """The user's own estimator to be fitted again, where that is what retrains the model after deletions."""
+        ...
+
+    def own_rows(self) -> pd.DataFrame:
+        """The training rows in the user's own columns, gaps included."""
+        ...
+
+    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """Scores of the model people are judged by today, shape (P,)."""
         ...
 
     def refitted(
@@ -104,19 +163,26 @@ class Refittable(Protocol):
         ...
 
     def restored(self, arrays: Sequence[Any]) -> Ensemble:
-        """Retrained models from their saved arrays, for models whose ensembles have ``arrays()``."""
+        """Retrained models from their saved arrays, for models whose ensembles have some."""
         ...
 
-    def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove, if there is then no model."""
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> Self:
+        """A new model in which nothing of these rows is left, as if they had never been there.
+
+        ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
+        """
         ...
 
-    def assumptions(self) -> tuple[str, ...]:
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others, all that retraining depends on: plain values, and arrays."""
+        ...
+
+    def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences."""
         ...
 
-    def save(self, path: Any) -> None:
-        """Write model and training rows to one file, without pickle."""
+    def state(self) -> State:
+        """Model and training rows as plain values and arrays, to be kept anywhere."""
         ...
 
 
@@ -130,23 +196,12 @@ class Smooth(Protocol):
 
 
 @runtime_checkable
-class Model(Protocol):
-    """A fitted classifier together with the objective it minimises.
-
-    It accepts a person when the score is at least 0. ``theta`` has p entries, people d columns.
-    """
+class Model(Classifier, Protocol):
+    """A fitted classifier together with the objective it minimises; ``theta`` has p entries, people d columns."""
 
     @property
-    def train(self) -> TrainingSet:
-        """The rows it was fitted on."""
-        ...
-
-    def score(self, X: ArrayLike) -> Array:
-        """Scores of shape (P,) for people of shape (P, d)."""
-        ...
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """1 where accepted (score >= 0), else 0; shape (P,)."""
+    def device(self) -> str:
+        """Where its arrays live while it computes: "cpu", "cuda", ..."""
         ...
 
     def score_gradient(self, X: Array) -> Array:
@@ -161,17 +216,14 @@ class Model(Protocol):
         """Hessian of the objective (a total over rows), ready to solve with."""
         ...
 
-    def without(self, ids: Iterable[Any]) -> Self:
-        """The exactly retrained model after deleting these rows."""
-        ...
-
 
 @runtime_checkable
 class FirstOrderModel(Model, Smooth, Protocol):
     """A model whose score can be followed, to first order, when its parameters move."""
 
-    def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove, if there is then no model."""
+    @property
+    def damping(self) -> float | None:
+        """What is added to the diagonal of the mean curvature; None for a model at its optimum, which needs none."""
         ...
 
     def shifted_score(self, shifts: Array) -> ValueAndSlope:
@@ -196,9 +248,76 @@ class LinearModel(FirstOrderModel, Protocol):
         """Parameters as the user deployed them, where they differ from the exact optimum."""
         ...
 
+    @property
+    def design(self) -> AnyDesign:
+        """The map from the user's columns to design rows."""
+        ...
+
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Slopes (m, d) and constants (m,) in schema space of models with these parameters (m, p).
 
         The model with parameters ``coefficients[j]`` scores ``slopes[j]'x + constants[j]``.
         """
+        ...
+
+
+@runtime_checkable
+class ExactModel(LinearModel, Refittable, Protocol):
+    """A linear model at the one optimum of a known objective, so that what a deletion does to it is a fact.
+
+    Deletions are searched for in batches, and bounds proven, from :attr:`objective` and the design rows.
+    """
+
+    @property
+    def objective(self) -> LogisticObjective:
+        """What the parameters minimise."""
+        ...
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty and what happens to it when rows go."""
+        ...
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """How the model taken over computes; our own fit does in double precision."""
+        ...
+
+    @property
+    def parts(self) -> PipelineParts | None:
+        """What a model has that came from a pipeline."""
+        ...
+
+    @property
+    def frozen(self) -> Self:
+        """The same model, whose preprocessing stays as it is when rows are deleted; itself, where it does."""
+        ...
+
+    @property
+    def retraining(self) -> RetrainingRule | None:
+        """Who retrains a model taken over from scikit-learn: its user ("own") or rocerf ("exact"); None for our fit."""
+        ...
+
+    def with_retraining(self, retraining: RetrainingRule) -> Self:
+        """The same model taken over from scikit-learn with another rule for who retrains it."""
+        ...
+
+    def with_preprocessing(self, preprocessing: PreprocessingRule) -> Self:
+        """The same model of a pipeline with another rule for its preprocessing when rows are deleted."""
+        ...
+
+    def curvature(self) -> Curvature:
+        """Hessian at the optimum, factorised."""
+        ...
+
+    def training_design(self) -> Array:
+        """The design rows that it is trained on, (n, p)."""
+        ...
+
+    def own_design(self, X: ArrayLike | pd.DataFrame) -> tuple[Array, NDArray[np.bool_]]:
+        """Design rows of people as its pipeline itself makes them, (P, p), and whether it made them, (P,)."""
+        ...
+
+    def beyond_design(self, X: Array) -> Array:
+        """What scores are besides ``x~'theta``, for points (P, d): the threshold, categories refused; shape (P,)."""
         ...

@@ -5,7 +5,8 @@ from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Promise, Reading, Wording
+from rocerf.promises.promise import Promise, Reading
+from rocerf.promises.registry import register_promise
 from rocerf.promises.retrained import Retrained
 from rocerf.promises.simulated import Simulated
 
@@ -19,5 +20,5 @@ __all__ = [
     "Reading",
     "Retrained",
     "Simulated",
-    "Wording",
+    "register_promise",
 ]

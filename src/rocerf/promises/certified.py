@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
-from rocerf.errors import UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
+from rocerf.deletion.certificate.about import FORMAT, CertifiedAbout
+from rocerf.errors import FileFormatError, UnsupportedModelError
+from rocerf.models.model import ExactModel
+from rocerf.promises.allowance import ExactRetraining
+from rocerf.promises.promise import Reading, Solve, vanishing_class
+from rocerf.storage.reading import told_as
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 SMALL = 3000
 
 
-class Certified:
+class Certified(ExactRetraining):
     """Proven for all deletions of at most k rows, or an abstention.
 
     Examples
@@ -49,54 +53,39 @@ class Certified:
     True
     """
 
-    wording = Wording(
-        "certified",
-        "is proven to stay accepted, with a score of at least {delta}, after every deletion of at most {k} training "
-        "{rows} followed by exact retraining, under the stated assumptions",
-        proven=True,
-    )
-    concave = True
-    smooth = True
-    searches: tuple[str, ...] = ()
+    name = "certified"
+    proven = True
+    one_design = True
+    model: ExactModel
 
-    def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:
-        refuse_refitted_preprocessing(model, self.wording.name)
+    def __init__(self, model: ExactModel, k: int, *, options: Options | None = None) -> None:
+        super().__init__(model, k)
         _refuse_unknown_arithmetic(model)
-        self.model = model
-        self._k = k
         self.options = options
-
-    @property
-    def k(self) -> int:
-        """The number of deletions that it speaks of, for good: what was found or proven is about so many."""
-        return self._k
 
     @cached_property
     def certificate(self) -> Certificate:
         """The proof for this model and k, made at first use; ``closed`` is false where it abstains."""
         return certify_model(self.model, self.k, self.options)
 
-    def prove(self, progress: Progress | None = None) -> None:
-        """Make the proof now, if it is not made yet, telling how far it is; :attr:`certificate` does it untold."""
-        if progress is not None and "certificate" not in self.__dict__:
-            options = Options() if self.options is None else self.options
-            self.certificate = certify_model(self.model, self.k, replace(options, progress=progress))
+    @property
+    def prepared(self) -> bool:
+        """Whether the proof is made."""
+        return "certificate" in self.__dict__
+
+    def prepare(self, solve: Solve, progress: Progress | None = None) -> None:
+        """Make the proof now, saying how far it is; :attr:`certificate` makes it without that."""
+        if not self.prepared:
+            options = self.options if progress is None else replace(self.options or Options(), progress=progress)
+            self.certificate = certify_model(self.model, self.k, options)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the proof takes for granted beyond the model's own assumptions."""
-        said = (
-            "bounds are computed in double precision with explicit tolerances, not in interval arithmetic",
-            "the proof speaks of the rows handed over, retrained to the exact optimum",
-        )
         parts = self.model.parts
-        if parts is None or parts.recipe is not None:
-            return said
-        return (
-            *said,
-            "the pipeline is not at hand: what it makes of a row is taken to differ from the affine map read off it by "
-            "no more than was measured when it was taken over (with twice as much allowed for)",
-        )
+        by_stand_in = parts is not None and parts.recipe is None
+        said = ["double_precision", "rows_handed_over", *(["pipeline_not_at_hand"] if by_stand_in else [])]
+        return (*(Said.of(f"promises.{key}") for key in said), *super().assumptions)
 
     def largest_k(self, most: int | None = None) -> int:
         """The largest number of deletions for which the proof closes, at most ``most`` (default: k); may take long."""
@@ -106,15 +95,12 @@ class Certified:
         return found
 
     def bound(self, points: ArrayLike | pd.DataFrame) -> Array:
-        """Proven lower bounds of the scores of any points (P, d) after every covered deletion; -inf on abstention."""
-        return self.proven(points)
+        """Proven lower bounds of the scores of points (P, d) after every covered deletion, (P,); -inf on abstention.
 
-    def proven(self, points: ArrayLike | pd.DataFrame) -> Array:
-        """The bound at exactly these rows, (P,): where there is a pipeline, at what that makes of them itself.
-
-        Points are handed out in the user's own columns; give them so (a DataFrame) to ask about precisely what a person
-        gets, missing values included. Deleting nothing is one of the deletions: the score in use today is a bound, too.
-        Missing where a point is, or where the pipeline fails on it.
+        Where there is a pipeline, at what that makes of these rows itself. Points are handed out in the user's own
+        columns; give them so (a DataFrame) to ask about precisely what a person gets, missing values included. Deleting
+        nothing is one of the deletions: the score in use today is a bound, too. Missing where a point is, or where the
+        pipeline fails on it.
         """
         matrix = self.model.matrix(points)
         if self.impossible() is not None:
@@ -129,11 +115,7 @@ class Certified:
             values[good] = np.minimum(values[good], today)
         return values
 
-    def known_cuts(self) -> tuple[Array, Array]:
-        """The model in force: deleting nothing is one of the deletions."""
-        return Plain(self.model).known_cuts()
-
-    def read(self, X: Array, target: float = -np.inf) -> Reading:
+    def read_exactly(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The proven lower bound and its cut at each point."""
         values, slopes = self.certificate.value_and_cut(self.model.score_gradient(X))
         in_schema, _ = self.model.design.in_schema_space(slopes)
@@ -142,7 +124,7 @@ class Certified:
         if parts is not None and parts.handicap is not None:
             in_schema = in_schema + parts.handicap
         values = values + self.model.beyond_design(X) - allowance
-        return Reading(values, in_schema - steepness).floored_by(Plain(self.model).read(X))
+        return Reading(values, in_schema - steepness).floored_by(self.today(X))
 
     def _allowance(self, X: Array) -> tuple[Array, Array]:
         """How much lower scores may be for what a pipeline makes of points (P, d) than for its stand-in; slopes (P, d).
@@ -171,10 +153,10 @@ class Certified:
         largest = -np.min(lowest, axis=0).reshape(2, -1).min(axis=0)
         return float(error @ largest)
 
-    def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
+    def check_exactly(self, X: Array, delta: float, rows: Any) -> Array:
         """What is proven of points (P, d) that leave, as they are handed out (``rows``), none above today's scores."""
-        proven = self.proven(X if rows is None else rows)
-        return np.asarray(np.minimum(np.nan_to_num(proven, nan=-np.inf), Plain(self.model).read(X).values))
+        proven = self.bound(X if rows is None else rows)
+        return np.asarray(np.minimum(np.nan_to_num(proven, nan=-np.inf), self.today(X).values))
 
     def impossible(self) -> str | None:
         """Why the certificate abstains, if it does."""
@@ -185,14 +167,39 @@ class Certified:
         reason = vanishing_class(self.model, self.k)
         if reason is not None or self.certificate.closed:
             return reason
-        return f"the proof for {self.k} deletions does not close ({self.certificate.reason}){self._what_closes()}"
+        return Said.of(
+            "promises.does_not_close", k=self.k, reason=self.certificate.reason, what_closes=self._what_closes()
+        )
 
     def _what_closes(self) -> str:
         if len(self.model.train) > SMALL:
-            return "; Certified.largest_k() finds the largest number for which it does"
+            return Said.of("promises.ask_largest_k")
         quick = Options(branch_nodes=0)
         found, _ = largest_k_that_closes(lambda k: certify_model(self.model, k, quick), self.k - 1)
-        return f"; it closes for up to {found} at least" if found else ""
+        return Said.of("promises.closes_for", found=found) if found else ""
+
+    def state(self) -> State:
+        """The proof, made first where it is not there yet."""
+        kept = super().state()
+        return replace(kept, arrays={**self.certificate.state().arrays, **kept.arrays})
+
+    def restore(self, state: State) -> None:
+        """Take over a proof; one about anything else is refused."""
+        super().restore(state)
+        with told_as("a proof to be in the explainer's folder", "none", "save the explainer again"):
+            certificate = Certificate.from_state(State(FORMAT, {}, state.arrays))
+        own = CertifiedAbout.of(self.model, self.k)
+        difference = "nothing said about it" if certificate.about is None else certificate.about.difference(own)
+        if difference is not None:
+            raise FileFormatError(
+                f"Expected a proof about this model, {self.k} deletions and this version of rocerf, got one about "
+                f"{difference}; make the explainer again and save it."
+            )
+        self.certificate = certificate
+
+    def anew(self, model: Any) -> Self:
+        """The same about another model."""
+        return type(self)(model, self.k, options=self.options)
 
 
 def _rows_of(points: Any, matrix: Array, which: NDArray[np.intp]) -> Any:
@@ -200,7 +207,7 @@ def _rows_of(points: Any, matrix: Array, which: NDArray[np.intp]) -> Any:
     return points.iloc[which] if is_frame(points) else matrix[which]
 
 
-def _refuse_unknown_arithmetic(model: LogisticModel) -> None:
+def _refuse_unknown_arithmetic(model: ExactModel) -> None:
     """A proof about numbers that the user's model does not compute with says nothing about that model."""
     if model.arithmetic.narrow:
         raise UnsupportedModelError(

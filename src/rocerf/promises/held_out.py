@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.types import Array
+from rocerf.words import Said
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> float:
@@ -35,13 +36,13 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.10g}%"
 
 
-def rounded_down(share: float) -> str:
-    """A lower bound in tenths of a percent, never rounded up.
+def rounded_down(share: float) -> float:
+    """A lower bound in whole thousandths, never rounded up.
 
-    >>> rounded_down(0.97049)
-    '97.0%'
+    >>> rounded_down(0.97099)
+    0.97
     """
-    return f"{math.floor(1000.0 * share + 1e-9) / 10.0:.1f}%"
+    return math.floor(1000.0 * share + 1e-9) / 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +80,16 @@ class HeldOut:
             return math.nan
         return clopper_pearson(int(self.accepted[place]), self.retrainings, self.confidence)
 
-    def sentence_of(self, place: int) -> str:
+    def sentence_of(self, place: int) -> Said:
         """What may be said about one point."""
         if self.accepted[place] < 0:
-            return "nothing was checked"
-        return (
-            f"accepted by {int(self.accepted[place])} of {self.retrainings} models retrained to check it, so by "
-            "at least "
-            f"{rounded_down(self.bound_of(place))} of such models with {percent(self.confidence)} confidence"
+            return Said.of("promises.nothing_checked")
+        return Said.of(
+            "promises.held_out",
+            accepted=int(self.accepted[place]),
+            models=self.retrainings,
+            bound=rounded_down(self.bound_of(place)),
+            confidence=self.confidence,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,8 +110,6 @@ class HeldOut:
     def __str__(self) -> str:
         return (
             f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points and {self.retrainings} "
-            "retrained "
-            "models never "
-            f"used to choose them (at least {rounded_down(self.lower_bound)} with {percent(self.confidence)} "
-            "confidence)"
+            f"retrained models never used to choose them (at least {rounded_down(self.lower_bound):.1%} with "
+            f"{percent(self.confidence)} confidence)"
         )

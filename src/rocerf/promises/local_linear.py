@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, Self
 
 from rocerf.errors import OptionError
 from rocerf.models.local_linear import Sampling, StandIns, checked_sampling
 from rocerf.models.model import Refittable
 from rocerf.promises.first_order import FirstOrder
-from rocerf.promises.promise import Reading, Wording, vanishing_class
+from rocerf.promises.promise import PerPerson
+from rocerf.storage.state import State
 from rocerf.types import Array
+from rocerf.words import Said
 
 
-class LocalLinear:
+class LocalLinear(PerPerson):
     """First order at most k deletions, on a local linear model of the network; another one for each person.
 
     It says nothing about the network itself beyond being close to it near x0, and the change it asks for is often far.
@@ -32,25 +34,17 @@ class LocalLinear:
     ``Rocerf(model, 25, promise=LocalLinear(model, 25, sampling="authors"))`` for a network ``model``.
     """
 
-    wording = Wording(
-        "local_linear",
-        "meets the paper's first-order constraint, with margin {delta}, for every deletion of at most {k} training "
-        "{rows} on a linear model fitted around the person; this is an estimate about a stand-in for the network, "
-        "not a proof",
-    )
-    concave = True
-    smooth = True
-    searches: tuple[str, ...] = ()
+    name = "local_linear"
 
     def __init__(self, model: Refittable, k: int, *, sampling: Sampling = "widened", seed: int = 0) -> None:
-        self.model, self.k, self.sampling, self._seed = model, k, checked_sampling(sampling), seed
+        super().__init__(model, k)
+        self.sampling, self._seed = checked_sampling(sampling), seed
         self._stand_ins = StandIns(model, seed=seed, sampling=self.sampling)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """What is done where stand-in and network differ, and to what the stand-in is fitted if not in our way."""
-        moved = "where the network itself refuses the point found on the stand-in, the point is moved on along the line"
-        drawn = "the linear model is fitted to points drawn as in the paper's code, often only one of them accepted"
+        moved, drawn = Said.of("promises.moved_on"), Said.of("promises.drawn_as_authors")
         return (moved, drawn) if self.sampling == "authors" else (moved,)
 
     def for_person(self, x0: Array) -> FirstOrder | None:
@@ -58,14 +52,15 @@ class LocalLinear:
         local = self._stand_ins.around(x0)
         return None if local is None else FirstOrder(local, self.k, seed=self._seed)
 
-    def known_cuts(self) -> tuple[Array, Array]:
-        """None that hold for everybody."""
-        raise OptionError("Expected one person's promise, as it is another one for each; use for_person(x0).")
+    def state(self) -> State:
+        """Nothing is learned; only what can be made again by its name can be kept."""
+        if self.sampling != "widened":
+            raise OptionError(
+                f"Expected the promise 'local_linear' with sampling='widened' to save, got sampling={self.sampling!r}, "
+                "which follows the paper's code and is made anew; make the explainer again instead."
+            )
+        return super().state()
 
-    def read(self, X: Array, target: float = -np.inf) -> Reading:
-        """It cannot be read without knowing for whom."""
-        raise OptionError("Expected one person's promise, as it is another one for each; use for_person(x0).")
-
-    def impossible(self) -> str | None:
-        """If k deletions can remove a whole class."""
-        return vanishing_class(self.model, self.k)
+    def anew(self, model: Any) -> Self:
+        """The same about another model."""
+        return type(self)(model, self.k, sampling=self.sampling, seed=self._seed)

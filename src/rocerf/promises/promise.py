@@ -1,22 +1,34 @@
 """What a promise is: a constraint on x that can be asked its value and its slope there.
 
-A promise about deletions says ``value(x) >= delta``. Its value is the lowest score it foresees for
-x after the deletions it speaks of. Solvers see nothing else, so a new promise needs no new
-solver, and a new cost no new promise.
+A promise about deletions says ``value(x) >= delta``. Its value is the lowest score it foresees for x after the
+deletions it speaks of. Solvers see nothing else, so a new promise needs no new solver, and a new cost no new promise.
+
+One life of a promise: it is made about a model and k deletions, **prepared** (simulated, proven: whatever must be there
+before anybody can be answered), **read** by solvers, **checked** by other code at the points that leave, **confirmed**
+against real refits, and **said**. Its state goes out and comes in, and it is made **anew** about another model.
+A new promise is one class below this one, and one line in :mod:`rocerf.promises.registry`.
 """
 
+# ruff: noqa: B027  (a hook that does nothing is a default here)
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
-from rocerf.models.model import FirstOrderModel, Refittable
-from rocerf.types import Array
+from rocerf.models.model import Classifier, LinearModel, Refittable, Smooth
+from rocerf.promises.held_out import HeldOut
+from rocerf.storage.state import State
+from rocerf.types import Array, Progress
+from rocerf.words import Said
+
+#: The format of what a promise has learned or proven.
+STATE_FORMAT = "rocerf-promise/1"
 
 
 def no_rows(_: int) -> NDArray[Any]:
@@ -61,81 +73,193 @@ class Reading:
         return self.slopes, self.values - np.einsum("ij,ij->i", self.slopes, X)
 
 
-@dataclass(frozen=True)
-class Wording:
-    """The exact words of a promise towards people; ``{k}`` deletions, ``{delta}`` the margin.
+def models_in_force(model: LinearModel) -> Array:
+    """Parameters of the model at its optimum and, where it differs, as the user deployed it; (m, p).
 
-    ``proven`` is true only of a promise that holds by proof: nothing else may be called certified.
+    A recourse must be accepted by both: by the first because retraining starts from it, by the second because people
+    are judged by it today.
+    """
+    if model.deployed_theta is None:
+        return model.theta[None, :]
+    return np.stack([model.theta, model.deployed_theta])
+
+
+def vanishing_class(model: Classifier, k: int) -> Said | None:
+    """The reason why nothing can be promised, if k deletions can remove every row of a class."""
+    label = model.removable_class(k)
+    return None if label is None else Said.of("promises.vanishing_class", k=k, label=repr(label))
+
+
+class Promise(ABC):
+    """A constraint ``value(x) >= delta`` on points of schema space, about a model and at most k deletions.
+
+    A promise has a ``name`` and says how to :meth:`read` it; everything else has a default. ``proven`` is true only of
+    a promise that holds by proof: nothing else may be called certified.
     """
 
     name: str
-    sentence: str
     proven: bool = False
+    #: Whether the promise chooses its own margin, so that there is none to calibrate.
+    chooses_margin: bool = False
+    #: How hard it searches, where it does.
+    effort: str | None = None
+    model: Classifier
 
-    def filled(self, k: int, delta: float) -> str:
-        """The sentence with its numbers filled in."""
-        return self.sentence.format(k=k, delta=exact(delta), rows="row" if k == 1 else "rows")
-
-
-def exact(number: float) -> str:
-    """A number with all its digits: rounded, it may say more than was checked.
-
-    >>> exact(5.1234567), exact(2.0), exact(0.1 + 0.2)
-    ('5.1234567', '2', '0.30000000000000004')
-    """
-    return repr(float(number)).removesuffix(".0")
-
-
-class Promise(Protocol):
-    """A constraint ``value(x) >= delta`` on points of schema space."""
-
-    @property
-    def wording(self) -> Wording:
-        """What may be said to a person who gets this promise."""
-        ...
+    def __init__(self, model: Classifier, k: int) -> None:
+        self.model, self._k = model, k
 
     @property
     def k(self) -> int:
-        """The number of deletions it speaks of."""
-        ...
+        """The number of deletions that it speaks of, for good: what was found or proven is about so many."""
+        return self._k
 
     @property
     def concave(self) -> bool:
         """Whether gradients are cuts, so that the cutting-plane solver finds the global optimum."""
-        ...
+        return isinstance(self.model, LinearModel)
 
     @property
     def smooth(self) -> bool:
         """Whether readings have slopes at all; without, only a search can find points."""
-        ...
+        return isinstance(self.model, Smooth)
 
     @property
     def searches(self) -> tuple[str, ...]:
         """The searches a point withstood, for a promise that searches."""
-        ...
+        return ()
+
+    # --- before anybody is answered -----------------------------------------------------------------
+
+    def impossible(self) -> str | None:
+        """Why nobody can be given this promise, if that is so."""
+        return vanishing_class(self.model, self.k)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What must be so for the promise to mean what it says, beyond the model's own assumptions."""
-        ...
+    def prepared(self) -> bool:
+        """Whether it can be read without further work."""
+        return True
+
+    def prepare(self, solve: Solve, progress: Progress | None = None) -> None:
+        """Do what must be done before it can be read, once; ``solve`` finds points under a promise."""
+
+    def allow_for_own_fits(self, seed: int) -> None:
+        """Allow, from now on, for the error of the user's own estimator, where that retrains the model."""
+
+    # --- reading and checking -----------------------------------------------------------------------
+
+    def today(self, X: Array) -> Reading:
+        """The lower of the scores in force at points (P, d): deleting nothing is one of the deletions."""
+        if isinstance(self.model, LinearModel):
+            slopes, constants = self.model.halfspaces(models_in_force(self.model))
+            scores = X @ slopes.T + constants
+            lower = scores.argmin(axis=1)
+            return Reading(scores[np.arange(len(X)), lower], slopes[lower])
+        if isinstance(self.model, Smooth):
+            return Reading(*self.model.score_and_slope(X))
+        return Reading(self.model.score(X), np.full(X.shape, np.nan))
 
     def known_cuts(self) -> tuple[Array, Array]:
         """Cuts known before any point was read, valid for everybody: slopes (m, d), constants (m,).
 
-        The first one is the model as it is.
+        They are those of the model in force, the first one of the model as it is; asked of a linear model only.
         """
-        ...
+        assert isinstance(self.model, LinearModel)
+        return self.model.halfspaces(models_in_force(self.model))
 
-    def read(self, X: Array, target: float = -np.inf) -> Reading:
+    @abstractmethod
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """Value and gradient at points of shape (P, d).
 
-        Where a value below ``target`` has been shown, a promise that searches need not search on.
+        Where a value below ``target``, one for all points or one for each (P,), has been shown, a promise that searches
+        need not search on.
         """
-        ...
 
-    def impossible(self) -> str | None:
-        """Why nobody can be given this promise, if that is so."""
-        ...
+    def check(self, X: Array, X0: Array, delta: float = -np.inf, rows: Any = None) -> Array:
+        """The lowest score foreseen at points (P, d), of people ``X0``, that are about to leave; (P,).
+
+        It may not rest on anything that a solver says of them, and is other code than :meth:`read` where it can be.
+        Below ``delta`` any value below it will do. ``rows`` are the same points as they are handed out, a DataFrame,
+        where the user has columns of their own.
+        """
+        return self.read(X, delta).foreseen
+
+    def confirm(self, X: Array, values: Array, worst_ids: Sequence[NDArray[Any] | None], delta: float) -> Array | None:
+        """The values (P,) of points found, once they are held against real refits; None if there is nothing to hold.
+
+        Below ``delta`` where a refit refuses the point.
+        """
+        return None
+
+    def bound(self, points: Any) -> Array:
+        """Proven lower bounds of the scores of points (P, d) after every deletion spoken of, (P,); -inf without proof.
+
+        Points may be a DataFrame in the user's own columns.
+        """
+        return np.full(len(points), -np.inf)
+
+    def held_out(self, points: Array) -> HeldOut | None:
+        """How points (P, d) fare with models kept for checking, for a promise that has such models."""
+        return None
+
+    # --- what is said -------------------------------------------------------------------------------
+
+    def sentence(self, delta: float) -> str:
+        """What may be said to a person who gets this promise with the margin ``delta``."""
+        return Said.of(f"promises.{self.name}", k=self.k, rows=Said.of("promises.rows", k=self.k), delta=float(delta))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be so for the promise to mean what it says, beyond the model's own assumptions."""
+        return ()
+
+    # --- state --------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What was learned or proven, and options of its own; whatever is to be proven is proven first."""
+        return State(STATE_FORMAT)
+
+    def restore(self, state: State) -> None:
+        """Take over what :meth:`state` gave for the same promise about the same model."""
+
+    def anew(self, model: Any) -> Self:
+        """The same promise about another model, with nothing found, proven or simulated yet."""
+        raise OptionError(
+            f"Expected one of our own promises to be made anew, got {type(self).__name__}; forget the rows in the "
+            "model (model.forget(ids)) and make your promise and a new explainer for it."
+        )
+
+
+#: Finds recourse under a promise for people (P, d): points (P, d), missing where there is none.
+Solve: TypeAlias = Callable[[Any, Array], Array]
+
+
+class PerPerson(Promise):
+    """A promise that is another one for each person."""
+
+    model: Refittable
+    concave = True
+    smooth = True
+
+    @abstractmethod
+    def for_person(self, x0: Array) -> Promise | None:
+        """The promise for one person (d,), if there is one."""
+
+    def known_cuts(self) -> tuple[Array, Array]:
+        """None that hold for everybody."""
+        raise OptionError("Expected one person's promise, as it is another one for each; use for_person(x0).")
+
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
+        """It cannot be read without knowing for whom."""
+        raise OptionError("Expected one person's promise, as it is another one for each; use for_person(x0).")
+
+    def check(self, X: Array, X0: Array, delta: float = -np.inf, rows: Any = None) -> Array:
+        """Each person's own promise at their point; -inf where it cannot be made for somebody."""
+        margins = np.full(len(X), -np.inf)
+        for place in range(len(X)):
+            own, one = self.for_person(X0[place]), slice(place, place + 1)
+            if own is not None:
+                margins[one] = own.check(X[one], X0[one], delta, None if rows is None else rows[one])
+        return margins
 
 
 @runtime_checkable
@@ -157,54 +281,9 @@ class Learning(Protocol):
 
 
 @runtime_checkable
-class Rereadable(Protocol):
-    """What a promise adds that can be read by other code than the one solvers read it with."""
-
-    def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
-        """The lowest score foreseen at points (P, d) that are about to leave, (P,).
-
-        It may not rest on anything that a solver says of them. Below ``delta`` any value below it will do. ``rows`` are
-        the same points as they are handed out, a DataFrame, where the user has columns of their own.
-        """
-        ...
-
-
-@runtime_checkable
-class PerPerson(Protocol):
-    """What a promise adds that is another one for each person."""
-
-    @property
-    def model(self) -> Refittable:
-        """The model that people are judged by."""
-        ...
-
-    def for_person(self, x0: Array) -> Promise | None:
-        """The promise for one person (d,), if there is one."""
-        ...
-
-
-@runtime_checkable
-class Held(Protocol):
+class NearPoint(Protocol):
     """What a promise adds that is dear to read but cheap near a point, once its worst rows there are known."""
 
-    def held_at(self, X: Array) -> Callable[[Array], Reading]:
+    def frozen_at(self, X: Array) -> Callable[[Array], Reading]:
         """The promise as it is at X (P, d): equal there, never below elsewhere; for points of the same people."""
         ...
-
-
-def refuse_refitted_preprocessing(model: object, promise: str) -> None:
-    """Promises whose mathematics knows one design only are not for pipelines whose preprocessing is fitted again."""
-    if getattr(model, "preprocessing", None) == "refitted":
-        raise OptionError(
-            f"Expected a pipeline with preprocessing='frozen' for the promise {promise!r}, whose mathematics is about "
-            "preprocessing that stays as it is, got preprocessing='refitted'; use the promise 'retrained' or "
-            "'simulated', or give it model.frozen."
-        )
-
-
-def vanishing_class(model: Refittable | FirstOrderModel, k: int) -> str | None:
-    """The reason why nothing can be promised, if k deletions can remove every row of a class."""
-    label = model.removable_class(k)
-    if label is None:
-        return None
-    return f"{k} deletions can remove every training row labelled {label!r}, and then no model can be trained"

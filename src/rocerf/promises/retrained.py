@@ -15,21 +15,24 @@ them in a row, have found nothing against it (:meth:`Retrained.search_on`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.adversary import Adversary, Attacks
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.attacks import Attacks
 from rocerf.errors import OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Reading, Wording, vanishing_class
+from rocerf.models.model import ExactModel
+from rocerf.promises.allowance import ExactRetraining
+from rocerf.promises.promise import Reading
+from rocerf.storage.state import State
 from rocerf.types import Array
+from rocerf.words import Said
 
 #: Share of the drop by which cuts aim deeper than the deletion found.
 SLACK = 0.01
@@ -54,7 +57,7 @@ class Pool:
         self.deleted_rows.extend(attacks.deleted_rows[place] for place in which)
 
 
-class Retrained:
+class Retrained(ExactRetraining):
     """Survives every deletion of at most k rows that was tried, each one truly retrained.
 
     Parameters
@@ -76,21 +79,16 @@ class Retrained:
     (True, True)
     """
 
-    wording = Wording(
-        "retrained",
-        "survived the strongest deletion of at most {k} training {rows} that our search could find, with the model "
-        "truly retrained after each deletion tried; this is tested, not proven",
-    )
-    concave = True
-    smooth = True
+    name = "retrained"
+    model: ExactModel
+    effort: str
 
     def __init__(
-        self, model: LogisticModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
+        self, model: ExactModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
     ) -> None:
         if not 0 <= slack < 1:
             raise OptionError(f"Expected slack to be a share of the drop from 0 up to 1, got {slack}.")
-        self.model = model
-        self._k = k
+        super().__init__(model, k)
         self.slack = slack
         self.effort = effort
         self.adversary = Adversary(model, k, effort=effort, seed=seed)
@@ -99,11 +97,6 @@ class Retrained:
         #: Points, as bytes, at which a search ran to its end without breaking them.
         self._searched: set[bytes] = set()
         self._lock = Lock()
-
-    @property
-    def k(self) -> int:
-        """The number of deletions that it speaks of, for good: what was found or proven is about so many."""
-        return self._k
 
     @cached_property
     def pool(self) -> Pool:
@@ -129,12 +122,8 @@ class Retrained:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """How deletions of a pipeline that is fitted again are looked for."""
-        if self.model.preprocessing != "refitted":
-            return ()
-        return (
-            "deletions are looked for with the preprocessing frozen, and what is found is then retrained with the "
-            "preprocessing fitted again",
-        )
+        refitted = self.model.preprocessing == "refitted"
+        return (*((Said.of("promises.looked_for_frozen"),) if refitted else ()), *super().assumptions)
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -146,31 +135,33 @@ class Retrained:
         """How many further searches in a row a point must withstand, by the effort."""
         return self.adversary.effort.again if self._searching else 0
 
-    def known_cuts(self) -> tuple[Array, Array]:
-        """The model in force: deleting nothing is one of the deletions."""
-        return Plain(self.model).known_cuts()
-
     def remembered(self, X: Array) -> Reading:
         """The lowest score of each point over the pool, as found, and the rows that bring it about."""
+        return self.less_allowance(X, lambda points, _: self.known_exactly(points))
+
+    def known_exactly(self, X: Array) -> Reading:
+        """What the pool has against points (P, d)."""
         lowest, which = self._against_pool(X)
         return self._reading(X, lowest, which, np.zeros(len(X), np.intp), np.zeros(len(X)))
 
-    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
-        """The lowest retrained score known or found at each point, and the cut of that model.
-
-        ``target`` is one for all points or one for each, (P,).
-        """
+    def read_exactly(self, X: Array, target: float | Array = -np.inf) -> Reading:
+        """The lowest retrained score known or found at each point, and the cut of that model."""
         with self._lock:  # the pool grows while it is read
             return self._read(X, target)
 
-    def search_on(self, X: Array, target: float | Array, number: int) -> Reading:
+    def search_on(self, X: Array, target: float, number: int) -> Reading:
         """The lowest score known or found by one further search from fresh starts, ended early below ``target``."""
-        with self._lock:
-            lowest, which = self._against_pool(X)
-            # Not from what is known: a search that begins with the best known set never leaves the next best ones.
-            attacks = self.adversary.reseeded(number).attack_all(X, stop_below=np.full(len(X), target))
-            retrainings = self._learn(attacks, np.arange(len(X)), lowest, which)
-            return self._reading(X, lowest, which, retrainings, np.zeros(len(X)))
+
+        def exactly(points: Array, deeper: float | Array) -> Reading:
+            with self._lock:
+                lowest, which = self._against_pool(points)
+                # Not from what is known: a search that begins with the best known set never leaves the next best ones.
+                stop = np.full(len(points), deeper)
+                attacks = self.adversary.reseeded(number).attack_all(points, stop_below=stop)
+                retrainings = self._learn(attacks, np.arange(len(points)), lowest, which)
+                return self._reading(points, lowest, which, retrainings, np.zeros(len(points)))
+
+        return self.less_allowance(X, exactly, target)
 
     def _read(self, X: Array, target: float | Array) -> Reading:
         # (1 + depth) score - depth today < target  <=>  score < floor
@@ -186,7 +177,7 @@ class Retrained:
             self._searched.update(X[place].tobytes() for place in asking[lowest[asking] >= floor[asking]])
         return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
-    def margins_at(self, X: Array, delta: float = -np.inf, rows: Any = None) -> Array:
+    def check_exactly(self, X: Array, delta: float, rows: Any) -> Array:
         """The lowest score of points (P, d) over every model retrained so far and those in force, (P,).
 
         Where no search was made yet it is made now, whoever found the point.
@@ -194,10 +185,10 @@ class Retrained:
         margins = np.full(len(X), np.inf)
         new = [place for place in range(len(X)) if X[place].tobytes() not in self._searched]
         if new and self._searching:
-            margins[new] = self.read(X[new], delta).foreseen  # -inf after a deletion that leaves no model
+            margins[new] = self.read_exactly(X[new], delta).foreseen  # -inf after a deletion that leaves no model
         with self._lock:
             found = self.pool.models.scores(X).min(axis=0)
-        return np.asarray(np.minimum(np.minimum(margins, found), Plain(self.model).read(X).values))
+        return np.asarray(np.minimum(np.minimum(margins, found), self.today(X).values))
 
     def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Lowest score over the pool (P,), and which model gives it."""
@@ -231,8 +222,29 @@ class Retrained:
         values, slopes = np.where(hopeless, -np.inf, values), np.where(hopeless[:, None], 0.0, slopes)
         ids, rows = self.model.train.ids, self.pool.deleted_rows
         reading = Reading(values, slopes, lambda point: ids[rows[which[point]]], lowest, retrainings)
-        return reading.floored_by(Plain(self.model).read(X))
+        return reading.floored_by(self.today(X))
 
-    def impossible(self) -> str | None:
-        """If k deletions can remove a whole class, retraining may have no optimum at all."""
-        return vanishing_class(self.model, self.k)
+    def state(self) -> State:
+        """The pool, and how much deeper cuts aim."""
+        kept, rows = super().state(), self.pool.deleted_rows
+        pool = {
+            "slack": np.array(self.slack),
+            "slopes": self.pool.models.slopes,
+            "constants": self.pool.models.constants,
+            "rows": np.concatenate(rows) if rows else np.empty(0, np.intp),
+            "sizes": np.array([len(chosen) for chosen in rows], dtype=np.intp),
+        }
+        return replace(kept, arrays={**pool, **kept.arrays})
+
+    def restore(self, state: State) -> None:
+        """Take over a pool."""
+        super().restore(state)
+        found = state.arrays
+        if "slopes" in found:
+            self.slack = float(found["slack"])
+            rows = np.split(found["rows"], np.cumsum(found["sizes"])[:-1])
+            self.pool = Pool(LinearEnsemble(found["slopes"], found["constants"]), rows)
+
+    def anew(self, model: Any) -> Self:
+        """The same about another model."""
+        return type(self)(model, self.k, effort=self.effort, slack=self.slack, seed=self.adversary.seed)

@@ -17,28 +17,23 @@ each model, and those trials are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
-from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, Smooth, SmoothEnsemble
+from rocerf.models.model import RETRAININGS, Ensemble, Refittable, Retraining, SmoothEnsemble
 from rocerf.models.options import positive_whole
 from rocerf.promises.held_out import HeldOut, percent
-from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Promise, Reading, Wording, vanishing_class
+from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
+from rocerf.storage.state import State
 from rocerf.types import Array, Progress
-
-#: Finds recourse under a promise for people (P, d): points (P, d), missing where there is none.
-Solve = Callable[[Promise, Array], Array]
-
-#: Share of the training rows deleted at most, where the user does not say.
-DELETIONS = "5%"
+from rocerf.words import Said
 
 #: Refused training rows whose recourse decides the factor; fewer where each recourse is a search.
 PEOPLE, PEOPLE_SEARCHED = 200, 40
@@ -91,6 +86,8 @@ class Simulated:
     choosing: int = 60
     checking: int = 100
     confidence: float = 0.95
+    #: Share of the training rows deleted at most, where the user does not say.
+    default_k: ClassVar[str] = "5%"
 
     def __post_init__(self) -> None:
         for name in ("validity", "confidence"):
@@ -116,50 +113,32 @@ class Simulated:
         return SimulatedPromise(model, k, self, seed)
 
 
-@dataclass(eq=False)
-class SimulatedPromise:
+class SimulatedPromise(Promise):
     """``value(x) >= 0`` at the factor chosen; made by :meth:`Simulated.about`, and idle until it is asked."""
 
+    name = "simulated"
+    chooses_margin = True
     model: Refittable
-    k: int
-    options: Simulated
-    seed: int
-    #: Chosen by :meth:`choose`; until then the promise cannot be read.
+    #: Chosen by :meth:`prepare`; until then the promise cannot be read.
     factor: float | None = None
-    _models: Ensemble | None = field(default=None, repr=False)
+    _models: Ensemble | None = None
+
+    def __init__(self, model: Refittable, k: int, options: Simulated, seed: int) -> None:
+        super().__init__(model, k)
+        self.options, self.seed = options, seed
+
+    def sentence(self, delta: float) -> Said:
+        """What was aimed at; how points fared is in the result's ``held_out``."""
+        how = Said.of(f"promises.{self.options.retraining}")
+        rows = Said.of("promises.rows", k=self.k)
+        return Said.of("promises.simulated", validity=self.options.validity, how=how, k=self.k, rows=rows)
 
     @property
-    def wording(self) -> Wording:
-        """The sentence states what was aimed at; how points fared is in the result's ``held_out``."""
-        o = self.options
-        how = "from a new start" if o.retraining == "fresh" else "on from its present parameters"
-        return Wording(
-            "simulated",
-            f"was chosen so that, on average over people, at least {percent(o.validity)} of models accept it that are "
-            f"really retrained, {how}, after "
-            "random deletions of up to {k} training {rows}; this was simulated, not proven, and says nothing about "
-            "deletions picked to do harm",
-        )
-
-    @property
-    def smooth(self) -> bool:
-        """Whether the retrained models have slopes, as the model has."""
-        return isinstance(self.model, Smooth)
-
-    @property
-    def searches(self) -> tuple[str, ...]:
-        """None: deletions are drawn, not searched for."""
-        return ()
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """The random deletions, and how many models were used for what."""
         o = self.options
-        return (
-            f"deletions are uniformly random sets of 0 to {self.k} rows, all sizes equally likely",
-            f"{o.shaping} retrained models shape the margin, {o.choosing} others choose its size, "
-            f"{o.checking} others check the points",
-        )
+        groups = {"shaping": o.shaping, "choosing": o.choosing, "checking": o.checking}
+        return Said.of("promises.random_deletions", k=self.k), Said.of("promises.three_groups", **groups)
 
     @property
     def models(self) -> Ensemble:
@@ -185,19 +164,26 @@ class SimulatedPromise:
         ]
         return self.model.refitted(deletions, retraining=o.retraining, seed=stream, progress=progress)
 
-    def to_arrays(self) -> dict[str, Array]:
-        """The factor chosen and, where they can be written as arrays, the simulated models."""
-        if self.factor is None:
-            return {}
-        models: list[Array] = getattr(self._models, "arrays", list)()
-        return {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
+    def state(self) -> State:
+        """The options, the factor chosen and, where they can be written as arrays, the simulated models."""
+        arrays: dict[str, Array] = {}
+        if self.factor is not None:
+            models = [] if self._models is None else self._models.arrays()
+            arrays = {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
+        return State(STATE_FORMAT, asdict(self.options), arrays)
 
-    def from_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Take over what :meth:`to_arrays` gave; models that could not be written are simulated again when asked."""
-        self.factor = float(arrays["factor"])
-        stack = [arrays[f"model_{i}"] for i in range(len(arrays) - 1)]
-        if stack:
-            self._models = self.model.restored(stack)
+    def restore(self, state: State) -> None:
+        """Take over what :meth:`state` gave; models that could not be written are simulated again when asked."""
+        if state.values:
+            self.options = Simulated(**state.values)
+        if "factor" in state.arrays:
+            self.factor = float(state.arrays["factor"])
+            stack = [state.arrays[f"model_{i}"] for i in range(len(state.arrays) - 1)]
+            self._models = self.model.restored(stack) if stack else None
+
+    def anew(self, model: Any) -> Self:
+        """The same about another model."""
+        return type(self)(model, self.k, self.options, self.seed)
 
     @cached_property
     def _shaping(self) -> Ensemble:
@@ -211,27 +197,18 @@ class SimulatedPromise:
     def _checking(self) -> Ensemble:
         return self.models[self.options.shaping + self.options.choosing :]
 
-    @property
-    def concave(self) -> bool:
-        """For linear models: their mean is linear and their spread convex."""
-        return isinstance(self.model, LinearModel)
-
-    def known_cuts(self) -> tuple[Array, Array]:
-        """The model in force, of a linear model."""
-        return Plain(self.model).known_cuts()
-
-    def read(self, X: Array, target: float = -np.inf) -> Reading:
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The value and, where the models have slopes, its slope; never above the model as it is."""
         if self.factor is None:
             raise OptionError("Expected the margin to be chosen before the promise is read; call choose first.")
-        plain = Plain(self.model).read(X)
+        today = self.today(X)
         if self.options.margin == "fixed":
-            return Reading(plain.values - self.factor, plain.slopes)
+            return Reading(today.values - self.factor, today.slopes)
         size = max(1, BLOCK // self.options.shaping)
         parts = [self._read_block(X[first : first + size]) for first in range(0, len(X), size)]
         values = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
         slopes = np.concatenate([part[1] for part in parts]) if parts else np.empty(X.shape)
-        return Reading(values, slopes).floored_by(plain)
+        return Reading(values, slopes).floored_by(today)
 
     def _read_block(self, X: Array) -> tuple[Array, Array]:
         assert self.factor is not None
@@ -248,9 +225,16 @@ class SimulatedPromise:
         weights = 1.0 / count - self.factor * (scores - mean) / ((count - 1) * spread)
         return values, pullback(weights)
 
-    def impossible(self) -> str | None:
-        """If k deletions can remove a whole class, there may be no model."""
-        return vanishing_class(self.model, self.k)
+    @property
+    def prepared(self) -> bool:
+        """Whether the factor is chosen."""
+        return self.factor is not None
+
+    def prepare(self, solve: Solve, progress: Progress | None = None) -> None:
+        """Retrain the models and choose the factor."""
+        if not self.prepared:
+            self.simulate(progress)
+            self.choose(solve)
 
     def choose(self, solve: Solve) -> None:
         """Set the smallest factor at which refused training rows' recourses reach the validity asked for."""
@@ -306,12 +290,24 @@ class SimulatedPromise:
         scores = self._choosing.scores(answered)
         return min(_counted_validity(scores), _expected_validity(scores)) >= self.options.validity
 
-    def at(self, factor: float) -> SimulatedPromise:
-        """The same promise with this factor."""
-        return replace(self, factor=factor, _models=self.models)
+    def at(self, factor: float) -> Self:
+        """The same promise, with the same models, at this factor."""
+        self.simulate()
+        same = copy(self)
+        same.factor = factor
+        return same
 
-    def check(self, points: Array) -> HeldOut:
-        """How points (P, d) fare with the models kept for checking."""
+    def held_out(self, points: Array) -> HeldOut | None:
+        """How points (P, d) fare with the models kept for checking; missing points are counted as -1."""
+        found = np.isfinite(points).all(axis=1)
+        if not found.any():
+            return None
+        held_out = self._checked(points[found])
+        accepted = np.full(len(points), -1, np.intp)
+        accepted[found] = held_out.accepted
+        return replace(held_out, accepted=accepted)
+
+    def _checked(self, points: Array) -> HeldOut:
         scores = self._checking.scores(points)
         if not np.isfinite(scores).all():
             raise DidNotTrainError("Expected finite scores from retrained models, got infinite ones or NaN.")

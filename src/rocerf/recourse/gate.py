@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from rocerf.data.columns import is_frame
 from rocerf.data.frames import Frames
 from rocerf.models.model import Refittable
-from rocerf.promises.promise import PerPerson, Promise, Rereadable
+from rocerf.promises.promise import Promise
 from rocerf.recourse.asked import handed_out, leaving
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.types import Array
+from rocerf.words import Said
 
 Missing = Sequence[Sequence[str]] | None
 
@@ -67,17 +68,18 @@ class Gate:
         points = leaving(frames, points, allowed.X0, missing)
         margins = np.full(len(points), np.nan)
         reasons = [""] * len(points)
-        left = self._keeping("a rule is broken", allowed.holds(points), np.arange(len(points)), reasons)
+        left = self._keeping("a_rule_is_broken", allowed.holds(points), np.arange(len(points)), reasons)
         rows = self._rows(points, allowed.X0, missing, left)
         if self.confirms and len(left):
             accepted = np.asarray(self.model.deployed_score(rows)) >= 0
             rows = rows[accepted]
-            left = self._keeping("the model in use refuses it", accepted, left, reasons)
+            left = self._keeping("the_model_refuses", accepted, left, reasons)
         if len(left):
-            found = margins_at(self.promise, points[left], allowed.X0[left], self.delta, rows)
+            told = rows if is_frame(rows) else None
+            found = self.promise.check(points[left], allowed.X0[left], self.delta, told)
             kept = found >= self.delta if self.confirms else np.isfinite(found)
             margins[left[kept]] = found[kept]
-            self._keeping("the promise is not kept", kept, left, reasons)
+            self._keeping("the_promise_is_not_kept", kept, left, reasons)
         return Verdict(points, margins, tuple(reasons))
 
     def first_passing(
@@ -115,23 +117,5 @@ class Gate:
     def _keeping(why: str, good: NDArray[np.bool_], places: NDArray[np.intp], reasons: list[str]) -> NDArray[np.intp]:
         """The places that are good; the others get their reason."""
         for place in places[~good]:
-            reasons[place] = f"a change was found, but at exactly the values that would be handed out {why}"
+            reasons[place] = Said.of("recourse.withheld", why=Said.of(f"recourse.{why}"))
         return places[good]
-
-
-def margins_at(promise: Promise, X: Array, X0: Array, delta: float, rows: Any) -> Array:
-    """The lowest score that the promise foresees at points (P, d) of people ``X0``, handed out as ``rows``; (P,).
-
-    -inf where a promise that is another one for each person cannot be made for somebody.
-    """
-    if isinstance(promise, PerPerson):
-        margins = np.full(len(X), -np.inf)
-        for place in range(len(X)):
-            own = promise.for_person(X0[place])
-            if own is not None:
-                one = slice(place, place + 1)
-                margins[one] = margins_at(own, X[one], X0[one], delta, rows[one])
-        return margins
-    if isinstance(promise, Rereadable):
-        return promise.margins_at(X, delta, rows if is_frame(rows) else None)
-    return promise.read(X, delta).foreseen

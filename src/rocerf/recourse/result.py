@@ -1,63 +1,55 @@
-"""What a person gets: recourses, frozen, with the settings they were made with; JSON both ways."""
+"""What a person gets: recourses, frozen, with the settings they were made with."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.promises.held_out import HeldOut
-from rocerf.promises.promise import exact
-from rocerf.storage.reading import told_as
-from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
+from rocerf.words import Said, exact
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-FILE_FORMAT = "rocerf-recourses/3"
-
-
 class Status(Enum):
     """How a person's request was answered; each carries the sentence shown to users."""
 
-    ANSWERED = ("answered", "a change was found that keeps the promise")
-    ALREADY_ACCEPTED = ("already_accepted", "the model accepts this person as they are; no change is needed")
-    UNREACHABLE = ("unreachable", "no change inside the allowed bounds is accepted even by the model as it is today")
-    NOT_ROBUST = (
-        "not_robust",
-        "some allowed changes are accepted today, but none was found inside the bounds that keeps the promise about "
-        "deletions",
-    )
-    CONTRADICTION = ("contradiction", "the person's own values contradict the rules (no allowed value is left)")
-    PROMISE_IMPOSSIBLE = ("promise_impossible", "the promise cannot be given to anybody with this training set and k")
-    INVALID_INPUT = ("invalid_input", "the person's values cannot be used")
-    NO_FURTHER = ("no_further", "there is no further option beside the earlier ones that keeps the promise")
-    GAVE_UP = ("gave_up", "the search ended at its limit without an answer and without showing that there is none")
+    ANSWERED = "answered"
+    ALREADY_ACCEPTED = "already_accepted"
+    UNREACHABLE = "unreachable"
+    NOT_ROBUST = "not_robust"
+    CONTRADICTION = "contradiction"
+    PROMISE_IMPOSSIBLE = "promise_impossible"
+    INVALID_INPUT = "invalid_input"
+    NO_FURTHER = "no_further"
+    GAVE_UP = "gave_up"
 
-    def __init__(self, code: str, sentence: str) -> None:
-        self.code = code
-        self.sentence = sentence
+    @property
+    def code(self) -> str:
+        """Its name in files."""
+        return self.value
+
+    @property
+    def sentence(self) -> Said:
+        """What it means."""
+        return Said.of(f"recourse.{self.value}")
 
     @classmethod
     def of_code(cls, code: str) -> Status:
         """The status with this code."""
-        for status in cls:
-            if status.code == code:
-                return status
-        raise KeyError(code)
+        return {status.code: status for status in cls}[code]
 
 
 @dataclass(frozen=True)
@@ -204,7 +196,7 @@ class Recourses:
             margin=float(self.margins[i]),
             changes=self._changes(i),
             promise=self._sentence(i),
-            certified=self._is_certified(i),
+            certified=self.settings.proven and self.statuses[i] is Status.ANSWERED,
             certificate=self._certificate(i),
             retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
             worst_ids=None if self.worst_ids is None else self.worst_ids[i],
@@ -236,19 +228,18 @@ class Recourses:
 
     def _sentence(self, i: int) -> str:
         if self.statuses[i] is not Status.ANSWERED:
-            return "nothing is promised"
-        own = "" if self.held_out is None else f"; {self.held_out.sentence_of(i)}"
-        return self.settings.sentence + own
-
-    def _is_certified(self, i: int) -> bool:
-        return self.statuses[i] is Status.ANSWERED and self.settings.proven
+            return Said.of("recourse.nothing_promised")
+        if self.held_out is None:
+            return self.settings.sentence
+        return Said.of("recourse.promise_and_check", promise=self.settings.sentence, check=self.held_out.sentence_of(i))
 
     def _certificate(self, i: int) -> CertificateNote:
-        if self._is_certified(i):
-            return CertificateNote(float(self.margins[i]), self.settings.sentence)
-        if self.settings.proven:
-            return CertificateNote(float("nan"), self.reasons[i])
-        return CertificateNote(float("nan"), f"nothing is proven by the promise '{self.settings.promise}'")
+        settings = self.settings
+        if not settings.proven:
+            return CertificateNote(math.nan, Said.of("recourse.nothing_proven", promise=settings.promise))
+        if self.statuses[i] is not Status.ANSWERED:
+            return CertificateNote(math.nan, self.reasons[i])
+        return CertificateNote(float(self.margins[i]), settings.sentence)
 
     @property
     def points(self) -> Array | pd.DataFrame:
@@ -304,100 +295,19 @@ class Recourses:
         It carries a checksum of its content, by which :meth:`from_json` notices changes. Ids of training rows are other
         people's data; they are included only with ``training_rows=True``.
         """
-        document: dict[str, Any] = {
-            "format": FILE_FORMAT,
-            "settings": asdict(self.settings),
-            "schema": self.schema.to_dict(),
-            "frames": None if self.frames is None else self.frames.to_dict(),
-            "index": None if self.index is None else self.index.tolist(),
-            "frame_columns": self.frame_columns,
-            "held_out": None if self.held_out is None else self.held_out.to_dict(),
-        }
-        plain = json.loads(json.dumps(document, allow_nan=False, default=str))
-        records = [self._record(i, training_rows) for i in range(len(self))]
-        head = json.dumps({**plain, SEAL: sealed({**plain, "people": records})[SEAL]})
-        # One line a person: short enough to ship, and still readable in a diff.
-        people = ",\n  ".join(json.dumps(record, allow_nan=False) for record in records)
-        text = f'{head[:-1]},\n "people": [\n  {people}\n ]}}'
+        from rocerf.recourse.result_file import written
+
+        text = written(self, training_rows=training_rows)
         if path is not None:
             write_text(path, text, private=training_rows)
         return text
 
-    def _record(self, i: int, training_rows: bool) -> dict[str, Any]:
-        record: dict[str, Any] = {
-            "status": self.statuses[i].code,
-            "reason": self.reasons[i],
-            "cost": finite_or_none(self.costs[i]),
-            "margin": finite_or_none(self.margins[i]),
-            "score": None if self.scores is None else finite_or_none(self.scores[i]),
-            "certified": self._is_certified(i),
-            "retrainings": 0 if self.retrainings is None else int(self.retrainings[i]),
-            "person": [finite_or_none(value) for value in self.people[i]],
-            "point": [finite_or_none(value) for value in self.matrix[i]],
-            "gap": None if self.gaps is None else finite_or_none(self.gaps[i]),
-        }
-        if self.missing is not None and self.missing[i]:
-            record["missing"] = list(self.missing[i])
-        if training_rows and self.worst_ids is not None and self.worst_ids[i] is not None:
-            record["worst_ids"] = self.worst_ids[i].tolist()  # type: ignore[union-attr]
-        return record
-
     @classmethod
     def from_json(cls, source: str | PathLike[str]) -> Recourses:
         """Read what :meth:`to_json` wrote: the text itself, or a path to it; what was changed since is refused."""
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        advice = "check the path (tables such as .csv cannot be read back), or write them again with this version"
-        expected = f"recourses written by Recourses.to_json ({FILE_FORMAT}), as text or as a path to it"
-        with told_as(expected, "something else", advice):
-            document = json_document(str(source) if is_text else read_text(Path(source)))
-            if document["format"] != FILE_FORMAT:
-                raise ValueError(f"its format is {document['format']!r}")
-            check_seal(document)
-            return cls._from_document(document)
+        from rocerf.recourse.result_file import read
 
-    @classmethod
-    def _from_document(cls, document: Mapping[str, Any]) -> Recourses:
-        people = document["people"]
-        schema = FeatureSchema.from_dict(document["schema"])
-        shape = (len(people), len(schema.columns))
-        if document["index"] is not None and len(document["index"]) != len(people):
-            raise ValueError(f"{len(document['index'])} index values for {len(people)} people")
-        if not all(isinstance(name, str | int | float | None) for name in document["index"] or ()):
-            raise ValueError("people with names that are no text and no number")
-        if any(None in (*p["person"], *p["point"]) for p in people if p["status"] == Status.ANSWERED.code):
-            raise ValueError("answers with a value missing")
-        named = [np.array(p["worst_ids"]) if "worst_ids" in p else None for p in people]
-        return cls(
-            people=_array([p["person"] for p in people]).reshape(shape),
-            matrix=_array([p["point"] for p in people]).reshape(shape),
-            costs=_array([p["cost"] for p in people]),
-            margins=_array([p["margin"] for p in people]),
-            statuses=tuple(Status.of_code(p["status"]) for p in people),
-            reasons=tuple(p["reason"] for p in people),
-            schema=schema,
-            settings=_settings(document["settings"]),
-            index=None if document["index"] is None else _names(document["index"]),
-            worst_ids=tuple(named) if any(ids is not None for ids in named) else None,
-            retrainings=np.array([p["retrainings"] for p in people], dtype=np.intp),
-            scores=_array([p["score"] for p in people]),
-            held_out=HeldOut.from_dict(document["held_out"]) if document.get("held_out") else None,
-            frame_columns=None if document["frame_columns"] is None else tuple(document["frame_columns"]),
-            gaps=_array([p["gap"] for p in people]),
-            frames=None if document["frames"] is None else Frames.from_dict(document["frames"]),
-            missing=tuple(tuple(p.get("missing", ())) for p in people),
-        )
-
-
-def _settings(given: Mapping[str, Any]) -> Settings:
-    """The settings of a file, each of the kind that it must be."""
-    made = Settings(**{**given, **{name: tuple(given[name]) for name in ("searches", "assumptions")}})
-    texts = [getattr(made, f.name) for f in fields(made) if f.type == "str"]
-    numbers = [made.k, made.training_rows, made.seed, made.max_changes or 0]
-    if not all(isinstance(text, str) for text in (*texts, *made.searches, *made.assumptions)):
-        raise TypeError("settings that should be texts and are not")
-    if not all(isinstance(number, int) for number in numbers) or not isinstance(made.delta, int | float):
-        raise TypeError("settings that should be numbers and are not")
-    return made
+        return read(source)
 
 
 def _value(attribute: Attribute, values: Array) -> Any:
@@ -415,16 +325,3 @@ def _shown(value: Any) -> str:
 def finite_or_none(value: Any) -> float | None:
     """A number for JSON: None where it is missing or infinite."""
     return float(value) if np.isfinite(value) else None
-
-
-def _names(values: list[Any]) -> NDArray[Any]:
-    """Names as they were: NumPy would make texts of numbers beside texts, and round large ones beside fractions."""
-    if len({type(value) for value in values}) <= 1:
-        return np.array(values)
-    names = np.empty(len(values), dtype=object)
-    names[:] = values
-    return names
-
-
-def _array(values: list[Any]) -> Array:
-    return np.array(values, dtype=np.float64)  # JSON null becomes NaN

@@ -13,6 +13,7 @@ from rocerf.promises.promise import Promise
 from rocerf.recourse.asked import Asked
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.result import Status
+from rocerf.words import Said
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,12 @@ class Triage:
         reasons = [""] * len(matrix)
         for i in range(len(matrix)):
             if problems[i] or (finite[i] and not usable[i]):
-                statuses[i], reasons[i] = Status.INVALID_INPUT, f"{Status.INVALID_INPUT.sentence}: {said[i]}"
+                statuses[i], reasons[i] = Status.INVALID_INPUT, Said.of("recourse.cannot_be_used", why=said[i])
             elif not finite[i]:
                 bad = [c for c, ok in zip(model.train.columns, np.isfinite(matrix[i]), strict=True) if not ok]
-                statuses[i] = Status.INVALID_INPUT
                 listed = f"{', '.join(bad[:5])}{', ...' if len(bad) > 5 else ''}"
-                reasons[i] = f"{Status.INVALID_INPUT.sentence}: missing or not finite: {listed}"
+                why = Said.of("recourse.not_finite", columns=listed)
+                statuses[i], reasons[i] = Status.INVALID_INPUT, Said.of("recourse.cannot_be_used", why=why)
             elif accepted[i]:
                 statuses[i], reasons[i] = Status.ALREADY_ACCEPTED, Status.ALREADY_ACCEPTED.sentence
             elif contradicted[i]:

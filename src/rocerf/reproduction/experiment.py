@@ -9,6 +9,7 @@ job. `theorem` jobs stand alone. Retrained models are kept as arrays, so that an
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from rocerf.data.datasets import Dataset, load_dataset
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.evaluation.costs import costs_of
 from rocerf.evaluation.methods import PRESET_OF, MethodOptions, explainer_named, words_of
 from rocerf.evaluation.metrics import worst_case_validity
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Refittable
 from rocerf.promises.simulated import Simulated
-from rocerf.reproduction.jobs import Arrays, Job, JobFolder
+from rocerf.reproduction.jobs import Job, JobFolder, JobFound
 from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.reproduction.theorem import extra_costs
 from rocerf.types import Array
@@ -98,21 +99,17 @@ def plan_case(settings: ExperimentSettings, case: Case, test_rows: int) -> CaseP
     methods = settings.methods_of(case.setting, case.model)
     shares = settings.sensitivity_k if (case.setting, case.model) == ("published", "lr") and "rocerf" in methods else ()
     model = Job(f"{case.name}-model", "model", _model_inputs(settings, case), group=case.group)
-    jobs = [model]
     retrained = _retrain_jobs(settings, case, model.name)
-    jobs += retrained
     plain = _explain_jobs(settings, case, "plain", settings.k, test_rows)
-    jobs += plain
-    others = {share: at_k(share) for share in shares if share != settings.k}
-    asked = [(method, settings.k) for method in methods] + [(name, share) for share, name in others.items()]
-    for method, share in asked:
+    jobs = [model, *retrained, *plain]
+    asked = dict.fromkeys(methods, settings.k) | {at_k(share): share for share in shares if share != settings.k}
+    for method, share in asked.items():
         parts = _explain_jobs(settings, case, method, share, test_rows)
-        jobs += parts
         names = {"points": [job.name for job in parts], "plain": [job.name for job in plain]}
         inputs = {**case.where, "method": method, **names, "alphas": list(settings.alphas)}
         inputs["retrained"] = [[job.name, job.inputs["place"]] for job in retrained]
         needs = (model.name, *names["points"], *names["plain"], *(job.name for job in retrained))
-        jobs.append(Job(f"{case.name}-{method}-measure", "measure", inputs, needs, case.group))
+        jobs += [*parts, Job(f"{case.name}-{method}-measure", "measure", inputs, needs, case.group)]
         if case.model == "lr" and method in methods:
             jobs.append(_worst_job(settings, case, method, names["points"]))
     return CasePlan(case, tuple(jobs), methods, shares)
@@ -158,15 +155,8 @@ def _explain_jobs(settings: ExperimentSettings, case: Case, method: str, share: 
 
 
 def _worst_job(settings: ExperimentSettings, case: Case, method: str, points: list[str]) -> Job:
-    inputs = {
-        **case.where,
-        "method": method,
-        "points": points,
-        "k": f"{settings.k * 100:g}%",
-        "effort": settings.worst_effort,
-        "people": settings.worst_people,
-        "seed": settings.evaluation_seed,
-    }
+    inputs = {**case.where, "method": method, "points": points, "k": f"{settings.k * 100:g}%"}
+    inputs |= {"effort": settings.worst_effort, "people": settings.worst_people, "seed": settings.evaluation_seed}
     return Job(f"{case.name}-{method}-worst", "worst", inputs, (f"{case.name}-model", *points), case.group)
 
 
@@ -182,31 +172,17 @@ class Experiment:
 
     device: str = "cpu"
 
-    def __call__(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
-        """Do one job."""
-        work: dict[str, Any] = {
-            "model": self._model,
-            "explain": self._explain,
-            "retrain": self._retrain,
-            "measure": self._measure,
-            "worst": self._worst,
-            "theorem": self._theorem,
-        }
-        done: tuple[dict[str, Any], Arrays] = work[job.kind](job, folder)
+    def __call__(self, job: Job, folder: JobFolder) -> JobFound:
+        """Do one job: each kind of :data:`KINDS` has its method."""
+        done: JobFound = getattr(self, f"_{job.kind}")(job, folder)
         return done
 
-    def _model(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
+    def _model(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         data = load_dataset(inputs["data"])
         start = time.perf_counter()
-        model: Any
-        if inputs["model"] == "lr":
-            model = LogisticModel.fit(data.train, C=inputs["C"])
-        else:
-            from rocerf.models.network.model import NeuralModel
-
-            options = {name: inputs[name] for name in ("epochs", "shuffle", "seed")}
-            model = NeuralModel.fit(data.train, device=self.device, **options)
+        options = {name: inputs[name] for name in ("C", "epochs", "shuffle", "seed") if name in inputs}
+        model: Any = _kind(inputs["model"]).fit(data.train, **options, **self._place(inputs["model"]))
         seconds = time.perf_counter() - start
         model.save(folder.side_path(job.name))
         people = people_of(data, inputs["setting"])
@@ -223,19 +199,19 @@ class Experiment:
         }
         return result, {"denied": people[accepted == 0]}
 
+    def _place(self, model: str) -> dict[str, str]:
+        """Where a model lives, as an option; a logistic one has no choice."""
+        return {"device": self.device} if model == "nn" else {}
+
     def _load(self, job: Job, folder: JobFolder) -> Any:
-        name = job.needs[0]
-        if job.inputs["model"] == "lr":
-            return LogisticModel.load(folder.side_path(name))
-        from rocerf.models.network.model import NeuralModel
+        model = job.inputs["model"]
+        return _kind(model).load(folder.side_path(job.needs[0]), **self._place(model))
 
-        return NeuralModel.load(folder.side_path(name), device=self.device)
-
-    def _explain(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
+    def _explain(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         people = folder.arrays(job.needs[0])["denied"][: inputs["people"]]
         first, count = inputs["first"], inputs["count"]
-        people = people[first:] if count is None else people[first : first + count]
+        people = people[first : None if count is None else first + count]
         if not len(people) and first:
             return {"seconds": 0.0}, {"people": people, "points": people}
         model = self._load(job, folder)
@@ -251,17 +227,16 @@ class Experiment:
         explainer = explainer_named(method, model, options)
         recourses = explainer.explain(people)
         seconds = time.perf_counter() - start
-        codes = [status.code for status in recourses.statuses]
         result = {
             "seconds": seconds,
             "k": recourses.settings.k,
             "sentence": recourses.settings.sentence,
             "parameters": words_of(explainer, recourses),
-            "statuses": {code: codes.count(code) for code in dict.fromkeys(codes)},
+            "statuses": dict(Counter(status.code for status in recourses.statuses)),
         }
         return result, {"people": people, "points": recourses.matrix}
 
-    def _retrain(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
+    def _retrain(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         model: Refittable = self._load(job, folder)
         count = rows_in(inputs["alpha"], len(model.train))
@@ -270,7 +245,7 @@ class Experiment:
         retrained: Any = model.refitted(deletions, seed=training_seed(seed, inputs["place"], first))
         return {"rows_removed": count}, {f"a{i:03d}": values for i, values in enumerate(retrained.arrays())}
 
-    def _measure(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
+    def _measure(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         model: Refittable = self._load(job, folder)
         people, points = joined(folder, inputs["points"])
@@ -292,7 +267,7 @@ class Experiment:
             result["validity_all"][place] += (valid / len(people)).tolist()
         return result, {}
 
-    def _worst(self, job: Job, folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
+    def _worst(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         _, points = joined(folder, inputs["points"])
         chosen = points[np.isfinite(points).all(axis=1)][: inputs["people"]]
@@ -302,10 +277,19 @@ class Experiment:
         share = worst_case_validity(model, chosen, inputs["k"], effort=inputs["effort"], seed=inputs["seed"])
         return {"validity": share, "people": len(chosen)}, {}
 
-    def _theorem(self, job: Job, _folder: JobFolder) -> tuple[dict[str, Any], Arrays]:
+    def _theorem(self, job: Job, _folder: JobFolder) -> JobFound:
         inputs = job.inputs
         rows = extra_costs(inputs["n"], inputs["ks"], people=inputs["people"], seed=inputs["seed"])
         return {"rows": rows}, {}
+
+
+def _kind(model: str) -> Any:
+    """The class of ``lr`` or ``nn``; torch is imported where a network is asked for."""
+    if model == "lr":
+        return LogisticModel
+    from rocerf.models.network.model import NeuralModel
+
+    return NeuralModel
 
 
 def people_of(data: Dataset, setting: str) -> Array:

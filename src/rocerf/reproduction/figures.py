@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rocerf.evaluation.plots import COLOURS, MARKERS, _canvas, _svg
+from rocerf.evaluation.plots import COLOURS, MARKERS, canvas, svg_text
 from rocerf.reproduction.published import DATASETS, METHODS, MODELS, SETTINGS
-from rocerf.reproduction.tables import Curve, Results, validity_curves_of
+from rocerf.reproduction.tables import Curve, Results, Row, validity_curves_of, where
 from rocerf.storage.whole_file import write_files
 
 if TYPE_CHECKING:
@@ -45,16 +46,13 @@ def look(method: str) -> dict[str, Any]:
 def draw_validity(curves: Sequence[Curve], model: str) -> str:
     """Average validity of all denied people against the share of deleted rows: a panel a data set, a row a setting."""
     shown = [curve for curve in curves if curve.model == model]
-    settings = [key for key in SETTINGS if any(c.setting == key for c in shown)]
-    datasets = [key for key in DATASETS if any(c.dataset == key for c in shown)]
-    methods = [key for key in METHODS if any(c.method == key for c in shown)]
+    settings = _present(SETTINGS, (c.setting for c in shown))
+    datasets = _present(DATASETS, (c.dataset for c in shown))
+    methods = _present(METHODS, (c.method for c in shown))
     alphas = sorted({alpha for c in shown for alpha in c.alphas})
-    with _canvas(_width(datasets), 0.9 + 2.5 * len(settings), panels=len(datasets), rows=len(settings)) as (
-        figure,
-        panels,
-    ):
-        for place, axes in enumerate(panels):
-            setting, dataset = settings[place // len(datasets)], datasets[place % len(datasets)]
+    height = 0.9 + 2.5 * len(settings)
+    with canvas(_width(datasets), height, panels=len(datasets), rows=len(settings)) as (figure, panels):
+        for place, (axes, (setting, dataset)) in enumerate(zip(panels, product(settings, datasets), strict=True)):
             for curve in (c for c in shown if (c.setting, c.dataset) == (setting, dataset)):
                 _curve(axes, curve, alphas, _shift(methods.index(curve.method), len(methods)))
             axes.set_title(f"{DATASETS[dataset]}, {SETTINGS[setting]}", loc="left", fontsize=10)
@@ -63,7 +61,13 @@ def draw_validity(curves: Sequence[Curve], model: str) -> str:
             if place % len(datasets) == 0:
                 axes.set_ylabel("average validity (%)")
         _legend(figure, panels, [METHODS[key] for key in methods], columns=3)
-        return _svg(figure)
+        return svg_text(figure)
+
+
+def _present(names: dict[str, str], found: Iterable[str]) -> list[str]:
+    """What was found, in the order in which it is named."""
+    known = set(found)
+    return [key for key in names if key in known]
 
 
 def _width(datasets: Sequence[str]) -> float:
@@ -107,14 +111,13 @@ def _legend(figure: Any, panels: Iterable[Any], order: Sequence[str], columns: i
 
 def draw_sensitivity(table: pd.DataFrame) -> str:
     """Validity of the paper's method for several k: a panel a data set, darker for a larger k."""
-    datasets = [key for key in DATASETS if key in set(table["dataset"])]
-    shares = sorted(set(table["k_share"]))
-    alphas = sorted(set(table["alpha"]))
-    with _canvas(_width(datasets), 3.6, panels=len(datasets)) as (figure, panels):
+    datasets = _present(DATASETS, table["dataset"])
+    shares, alphas = (sorted(set(table[name])) for name in ("k_share", "alpha"))
+    with canvas(_width(datasets), 3.6, panels=len(datasets)) as (figure, panels):
         lowest = 100.0
         for axes, dataset in zip(panels, datasets, strict=True):
             for place, share in enumerate(shares):
-                rows = table[(table["dataset"] == dataset) & (table["k_share"] == share)].sort_values("alpha")
+                rows = where(table, dataset=dataset, k_share=share).sort_values("alpha")
                 errors = 200 * rows["validity_se"].fillna(0.0)
                 lowest = min(lowest, float((100 * rows["validity"] - errors).min()) if len(rows) else lowest)
                 style = _shade(place, len(shares)) | {"markersize": 5, "zorder": 9 - place}
@@ -128,7 +131,7 @@ def draw_sensitivity(table: pd.DataFrame) -> str:
         panels[0].set_ylim(lowest - below, 100 + 0.5 * below)
         panels[0].set_yticks([tick for tick in panels[0].get_yticks() if lowest - below <= tick <= 100])
         _legend(figure, panels, [f"k = {100 * share:g} %" for share in shares], columns=len(shares))
-        return _svg(figure)
+        return svg_text(figure)
 
 
 def _shade(place: int, count: int) -> dict[str, Any]:
@@ -139,21 +142,20 @@ def _shade(place: int, count: int) -> dict[str, Any]:
 
 def worst_case_points(results: Results) -> pd.DataFrame:
     """Logistic regression, corrected setting (the published one if that is all there is): survivors and cost."""
-    rows = results.methods[(results.methods["model"] == "lr") & results.methods["worst_case_validity"].notna()]
-    for setting in reversed(SETTINGS):
-        if (rows["setting"] == setting).any():
-            return rows[rows["setting"] == setting]
-    return rows
+    rows = where(results.methods, model="lr")
+    rows = rows[rows["worst_case_validity"].notna()]
+    settings = _present(SETTINGS, rows["setting"])
+    return where(rows, setting=settings[-1]) if settings else rows
 
 
 def draw_worst_case(points: pd.DataFrame) -> str:
     """Share that survives the worst deletion found against mean cost; 95 % intervals both ways."""
-    datasets = [key for key in DATASETS if key in set(points["dataset"])]
-    with _canvas(_width(datasets), 3.7, panels=len(datasets)) as (figure, panels):
+    datasets = _present(DATASETS, points["dataset"])
+    with canvas(_width(datasets), 3.7, panels=len(datasets)) as (figure, panels):
         for axes, dataset in zip(panels, datasets, strict=True):
-            group = points[points["dataset"] == dataset]
+            group = where(points, dataset=dataset)
             for method in METHODS:
-                for row in group[group["method"] == method].to_dict("records"):
+                for row in where(group, method=method).to_dict("records"):
                     _survivors(axes, row)
             axes.set_xscale("log")
             axes.set_xlim(0.7 * group["l2"].min(), 1.4 * group["l2"].max())
@@ -164,10 +166,10 @@ def draw_worst_case(points: pd.DataFrame) -> str:
             axes.set_ylim(-6, 106)
         panels[0].set_ylabel("survive the worst k found (%)")
         _legend(figure, panels, list(METHODS.values()), columns=3)
-        return _svg(figure)
+        return svg_text(figure)
 
 
-def _survivors(axes: Any, row: dict[str, Any]) -> None:
+def _survivors(axes: Any, row: Row) -> None:
     share = row["worst_case_validity"]
     low, high = binomial_interval(share, row["worst_case_people"])
     style = look(row["method"]) | {"linestyle": "none", "markersize": 9 if row["method"] == "retrained" else 7}
@@ -216,7 +218,7 @@ def draw_theorem(table: pd.DataFrame) -> str:
     """Extra cost of the paper's method over the plain optimum against k/n, and the bounds; both axes logarithmic."""
     sizes = sorted(set(table["n"]))
     bounds = {name: what for name, what in BOUNDS.items() if name in table and table[name].notna().any()}
-    with _canvas(8.6, 4.8) as (figure, (axes,)):
+    with canvas(8.6, 4.8) as (figure, (axes,)):
         for place, n in enumerate(sizes):
             rows = table[table["n"] == n].sort_values("k_over_n")
             share, style = 100 * rows["k_over_n"], _shade(place, len(sizes))
@@ -233,7 +235,7 @@ def draw_theorem(table: pd.DataFrame) -> str:
         axes.set_xlabel("training rows deleted, k/n (%, log scale)")
         axes.set_ylabel("extra cost over the plain optimum (L2, log scale)")
         _legend(figure, [axes], axes.get_legend_handles_labels()[1], columns=3)
-        return _svg(figure)
+        return svg_text(figure)
 
 
 def write_figures(results: Results, folder: Path) -> dict[str, str]:

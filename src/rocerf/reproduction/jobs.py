@@ -5,6 +5,10 @@ file with the same hash is taken over. Code that was changed without changing ei
 folder then. Files are written beside and renamed: an interrupted run leaves finished jobs and nothing else. A record
 lists the sizes of the files that belong to it; if one is lost or cut short and a job still to be done needs it, it is
 made again. A job that fails is recorded with its reason; the others go on, and the next run tries it again.
+
+joblib was tried and not taken: where one of its workers dies, whatever the others were doing is lost with it; Ctrl-C
+while workers start prints their traces; and `joblib.Memory` knows neither jobs that need others nor files to be read by
+people, and forgets when code is reformatted.
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ ATTEMPTS = 2
 
 Arrays = Mapping[str, NDArray[Any]]
 
+#: What a job found: plain values for JSON, and arrays.
+JobFound = tuple[dict[str, Any], Arrays]
+
 
 @dataclass(frozen=True)
 class Job:
@@ -51,8 +58,8 @@ class Job:
     group: str = ""
 
 
-#: What a job computes: plain values for JSON, and arrays. It may read what it needs from the folder.
-Compute = Callable[[Job, "JobFolder"], tuple[dict[str, Any], Arrays]]
+#: What a job computes; it may read what it needs from the folder.
+Compute = Callable[[Job, "JobFolder"], JobFound]
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Standing:
 
 
 @dataclass
-class Outcome:
+class PlanOutcome:
     """What became of a plan: jobs run now, taken over from earlier, and failed with their reasons."""
 
     ran: list[str] = field(default_factory=list)
@@ -103,17 +110,17 @@ class JobFolder:
         """Where a job may keep one more file, to be put in place at once."""
         return self.path / f"{name}.model.npz"
 
-    def record(self, name: str) -> dict[str, Any] | None:
-        """A job's record, if there is a readable one."""
+    def record(self, name: str) -> dict[str, Any]:
+        """A job's record, empty if there is no readable one."""
         try:
             record = json.loads(self.record_path(name).read_text("utf-8"))
         except (OSError, ValueError):
-            return None
-        return record if isinstance(record, dict) else None
+            return {}
+        return record if isinstance(record, dict) else {}
 
     def result(self, name: str) -> dict[str, Any]:
         """What a finished job found."""
-        result: dict[str, Any] = json.loads(self.record_path(name).read_text("utf-8"))["result"]
+        result: dict[str, Any] = self.record(name)["result"]
         return result
 
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
@@ -124,19 +131,15 @@ class JobFolder:
     def is_done(self, name: str, digest: str) -> bool:
         """Whether the job was finished with this hash: its result is in the record."""
         record = self.record(name)
-        finished = record is not None and record.get("hash") == digest and record.get("status") == "done"
-        return finished and isinstance(record.get("result"), dict)  # type: ignore[union-attr]
+        finished = (record.get("hash"), record.get("status")) == (digest, "done")
+        return finished and isinstance(record.get("result"), dict)
 
     def is_whole(self, name: str) -> bool:
         """Whether the arrays and further files of a finished job are there, as long as they were written."""
-        files = (self.record(name) or {}).get("files")
+        files = self.record(name).get("files")
         if not isinstance(files, dict):
             return False
         return all((path := self.path / file).is_file() and path.stat().st_size == size for file, size in files.items())
-
-    def replace_text(self, path: Path, text: str) -> None:
-        """Put a text in place at once."""
-        write_text(path, text)
 
     def keep(self, job: Job, digest: str, seconds: float, result: dict[str, Any], arrays: Arrays) -> None:
         """Write a finished job, arrays first: the record says that all is there."""
@@ -157,8 +160,7 @@ class JobFolder:
 
     def _write_record(self, job: Job, more: dict[str, Any]) -> None:
         document = {"job": job.name, "kind": job.kind, "inputs": dict(job.inputs), "needs": list(job.needs), **more}
-        text = json.dumps(document, indent=1, allow_nan=False)
-        self.replace_text(self.record_path(job.name), text)
+        write_text(self.record_path(job.name), json.dumps(document, indent=1, allow_nan=False))
 
 
 class Plan:
@@ -184,38 +186,12 @@ class Plan:
                 wanted.update((job.name, *job.needs))
         return Plan([job for job in self if job.name in wanted])
 
-    def __len__(self) -> int:
-        return len(self.jobs)
-
     def __iter__(self) -> Iterator[Job]:
         return iter(self.jobs.values())
 
 
-class _Clock:
-    """Estimates the time left from finished jobs: of the same group, else of the same kind, else of any."""
-
-    def __init__(self, plan: Plan, folder: JobFolder, workers: int) -> None:
-        self.plan, self.folder, self.workers = plan, folder, workers
-        self.times: dict[str, list[float]] = {}
-
-    def note(self, job: Job, seconds: float) -> None:
-        for key in (f"{job.kind}/{job.group}", job.kind, ""):
-            self.times.setdefault(key, []).append(seconds)
-
-    def left(self, waiting: Sequence[str]) -> float | None:
-        if not self.times:
-            return None
-        total = 0.0
-        for name in waiting:
-            job = self.plan.jobs[name]
-            keys = (f"{job.kind}/{job.group}", job.kind, "")
-            known = next(self.times[key] for key in keys if key in self.times)
-            total += sum(known) / len(known)
-        return total / min(self.workers, max(1, len(waiting)))
-
-
-class _Run:
-    """The state of one run: what waits, what is done, what failed."""
+class _Queue:
+    """The state of one run: what waits, what is done, what failed, and how long jobs take."""
 
     def __init__(
         self,
@@ -223,17 +199,16 @@ class _Run:
         folder: JobFolder,
         workers: int,
         progress: Callable[[Standing], None] | None,
-        outcome: Outcome,
+        outcome: PlanOutcome,
     ) -> None:
-        self.plan, self.folder, self.progress, self.outcome = plan, folder, progress, outcome
-        self.clock = _Clock(plan, folder, workers)
+        self.plan, self.folder, self.workers, self.progress, self.outcome = plan, folder, workers, progress, outcome
+        self.times: dict[str, list[float]] = {}
         waiting = _to_do(plan, folder)
         self.waiting = [name for name in plan.jobs if name in waiting]
-        for name, job in plan.jobs.items():
-            if name not in waiting:
-                outcome.kept.append(name)
-                seconds = (folder.record(name) or {}).get("seconds")
-                self.clock.note(job, float(seconds) if isinstance(seconds, int | float) else 0.0)
+        for name in (name for name in plan.jobs if name not in waiting):
+            outcome.kept.append(name)
+            seconds = folder.record(name).get("seconds")
+            self._note(name, float(seconds) if isinstance(seconds, int | float) else 0.0)
 
     def ready(self, running: Sequence[str] = ()) -> list[str]:
         """Waiting jobs whose needs are there; those that can never run are failed on the way."""
@@ -242,28 +217,40 @@ class _Run:
             needs = self.plan.jobs[name].needs
             lost = [need for need in needs if need in self.outcome.failed]
             if lost:
-                self.fail(name, f"needs {lost[0]}, which failed")
+                self.settle(name, reason=f"needs {lost[0]}, which failed")
             elif name not in running and self.outcome.finished.issuperset(needs):
                 found.append(name)
         return found
 
-    def finish(self, name: str, seconds: float) -> None:
+    def settle(self, name: str, seconds: float = 0.0, reason: str = "") -> None:
+        """Note that a job ended, with the reason if it failed, and say how the run stands."""
         self.waiting.remove(name)
-        self.outcome.ran.append(name)
-        self.clock.note(self.plan.jobs[name], seconds)
-        self._tell(name)
-
-    def fail(self, name: str, reason: str) -> None:
-        self.waiting.remove(name)
-        self.outcome.failed[name] = reason
-        self.folder.keep_failure(self.plan.jobs[name], self.plan.hashes[name], reason)
-        self._tell(f"{name} failed")
-
-    def _tell(self, last: str) -> None:
+        if reason:
+            self.outcome.failed[name] = reason
+            self.folder.keep_failure(self.plan.jobs[name], self.plan.hashes[name], reason)
+        else:
+            self.outcome.ran.append(name)
+            self._note(name, seconds)
         if self.progress is not None:
-            total, failed = len(self.plan), len(self.outcome.failed)
-            done = total - len(self.waiting) - failed
-            self.progress(Standing(done, total, failed, last, self.clock.left(self.waiting)))
+            total, failed = len(self.plan.jobs), len(self.outcome.failed)
+            done, last = total - len(self.waiting) - failed, f"{name} failed" if reason else name
+            self.progress(Standing(done, total, failed, last, self._seconds_left()))
+
+    def _kinds(self, name: str) -> tuple[str, ...]:
+        """Jobs that take about as long, the most alike first: of the same group, of the same kind, any."""
+        job = self.plan.jobs[name]
+        return f"{job.kind}/{job.group}", job.kind, ""
+
+    def _note(self, name: str, seconds: float) -> None:
+        for kind in self._kinds(name):
+            self.times.setdefault(kind, []).append(seconds)
+
+    def _seconds_left(self) -> float | None:
+        if not self.times:
+            return None
+        known = [next(self.times[kind] for kind in self._kinds(name) if kind in self.times) for name in self.waiting]
+        total = sum(sum(times) / len(times) for times in known)
+        return total / min(self.workers, max(1, len(self.waiting)))
 
 
 def _to_do(plan: Plan, folder: JobFolder) -> set[str]:
@@ -288,21 +275,21 @@ def run_jobs(
     *,
     workers: int = 1,
     progress: Callable[[Standing], None] | None = None,
-    outcome: Outcome | None = None,
-) -> Outcome:
+    outcome: PlanOutcome | None = None,
+) -> PlanOutcome:
     """Do what is not yet done; with several workers in processes of their own, with one here.
 
     KeyboardInterrupt passes through after the workers were stopped; finished jobs stay. ``outcome`` is filled as jobs
     end, for those who want to know how far an interrupted run came.
     """
     folder.path.mkdir(parents=True, exist_ok=True)
-    run = _Run(plan, folder, workers, progress, Outcome() if outcome is None else outcome)
-    if workers > 1 and len(run.waiting) > 1:
-        _run_in_processes(run, compute, workers)
+    queue = _Queue(plan, folder, workers, progress, PlanOutcome() if outcome is None else outcome)
+    if workers > 1 and len(queue.waiting) > 1:
+        _run_in_processes(queue, compute, workers)
     else:
-        while ready := run.ready():
-            _settle(run, ready[0], perform(folder, compute, plan.jobs[ready[0]], plan.hashes[ready[0]]))
-    return run.outcome
+        while ready := queue.ready():
+            queue.settle(ready[0], *perform(folder, compute, plan.jobs[ready[0]], plan.hashes[ready[0]]))
+    return queue.outcome
 
 
 def perform(folder: JobFolder, compute: Compute, job: Job, digest: str) -> tuple[float, str]:
@@ -320,34 +307,26 @@ def perform(folder: JobFolder, compute: Compute, job: Job, digest: str) -> tuple
     return seconds, ""
 
 
-def _settle(run: _Run, name: str, ended: tuple[float, str]) -> None:
-    seconds, reason = ended
-    if reason:
-        run.fail(name, reason)
-    else:
-        run.finish(name, seconds)
-
-
-def _run_in_processes(run: _Run, compute: Compute, workers: int) -> None:
+def _run_in_processes(queue: _Queue, compute: Compute, workers: int) -> None:
     """As many jobs at a time as there are workers; fewer of them after a process died, perhaps for want of memory."""
     lost: dict[str, int] = {}
     with interruptible() as check, WorkerPool(_attempt, workers) as pool:
         while True:
-            for name in run.ready(pool.running)[: max(0, pool.free)]:
-                job, digest = run.plan.jobs[name], run.plan.hashes[name]
-                pool.submit(name, (run.folder, compute, job, digest))
+            for name in queue.ready(pool.running)[: max(0, pool.free)]:
+                pool.submit(name, (queue.folder, compute, queue.plan.jobs[name], queue.plan.hashes[name]))
             if not pool.running:
                 return
             for name, ended, died in pool.ended():
                 if isinstance(ended, Exception):
                     raise ended
                 if not died:
-                    _settle(run, name, ended)
+                    queue.settle(name, *ended)
                     continue
                 lost[name] = lost.get(name, 0) + 1
                 pool.size = max(1, pool.size // 2)
                 if lost[name] >= ATTEMPTS:
-                    run.fail(name, "the process that worked on it ended abruptly, perhaps for want of memory")
+                    said = "the process that worked on it ended abruptly, perhaps for want of memory"
+                    queue.settle(name, reason=said)
             check()
 
 

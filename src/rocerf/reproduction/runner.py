@@ -8,8 +8,10 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from rocerf.data.datasets import load_dataset
 from rocerf.errors import DatasetUnavailableError, FileFormatError, MissingExtraError, OptionError
 from rocerf.models.options import positive_whole
 from rocerf.reproduction.experiment import DATA, KINDS, Case, CasePlan, Experiment, plan_case, theorem_jobs
-from rocerf.reproduction.jobs import JobFolder, Outcome, Plan, Standing, run_jobs
+from rocerf.reproduction.jobs import JobFolder, Plan, PlanOutcome, Standing, run_jobs
 from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.reproduction.tidy import write_tables
 from rocerf.storage.whole_file import write_text
@@ -64,9 +66,8 @@ def reproduce(
     """
     positive_whole(workers, "workers")
     if only is not None and (not only or set(only) - set(KINDS)):
-        raise OptionError(
-            f"Expected kinds of jobs among {', '.join(KINDS)}, got {', '.join(only) or 'none'}; correct it."
-        )
+        got = ", ".join(only) or "none"
+        raise OptionError(f"Expected kinds of jobs among {', '.join(KINDS)}, got {got}; correct it.")
     start = time.perf_counter()
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -77,8 +78,9 @@ def reproduce(
     write_text(target / "settings.yaml", settings.to_yaml())
     plan = Plan([job for case in cases for job in case.jobs] + theorem_jobs(settings))
     jobs = JobFolder(target / "jobs")
-    asked = plan if only is None else plan.only(only)
+    asked, experiment = plan if only is None else plan.only(only), Experiment(settings.device)
     record = _Record(target / "run.json", settings, cases, jobs, missing, workers, start, earlier)
+    outcome = record.outcome
 
     def tell(standing: Standing) -> None:
         record.write()  # after every job, so that a run that is stopped or killed has its time on record
@@ -86,12 +88,10 @@ def reproduce(
             progress(standing)
 
     try:
-        outcome = run_jobs(
-            asked, jobs, Experiment(settings.device), workers=workers, progress=tell, outcome=record.outcome
-        )
+        run_jobs(asked, jobs, experiment, workers=workers, progress=tell, outcome=outcome)
         write_tables(target, settings, plan, cases, jobs)
     except BaseException:
-        if record.outcome.ran:  # else nothing was done that earlier records do not tell
+        if outcome.ran:  # else nothing was done that earlier records do not tell
             record.write()
         raise
     seconds = record.write()
@@ -102,22 +102,18 @@ def reproduce(
 
 def plan_cases(settings: ExperimentSettings) -> tuple[list[CasePlan], dict[str, str]]:
     """The jobs of every case whose data can be had, and why the others are missing."""
-    cases, missing = [], {}
+    cases: list[CasePlan] = []
+    missing: dict[str, str] = {}
     if "nn" in settings.models:
         _refuse_without_torch(settings.device)
-    sizes: dict[str, int] = {}
-    for dataset in settings.datasets:
-        for setting in settings.settings:
-            name = DATA.get((setting, dataset), dataset)
-            if dataset in missing:
-                continue
-            try:  # here and once, so that workers find a fetched file in the cache
-                if name not in sizes:
-                    sizes[name] = len(load_dataset(name).test)
-            except DatasetUnavailableError as error:
-                missing[dataset] = str(error)
-                continue
-            cases += [plan_case(settings, Case(setting, dataset, model), sizes[name]) for model in settings.models]
+    load = cache(lambda name: len(load_dataset(name).test))  # here and once: workers find a fetched file in the cache
+    for dataset, setting in product(settings.datasets, settings.settings):
+        try:
+            rows = 0 if dataset in missing else load(DATA.get((setting, dataset), dataset))
+        except DatasetUnavailableError as error:
+            missing[dataset] = str(error)
+        if dataset not in missing:
+            cases += [plan_case(settings, Case(setting, dataset, model), rows) for model in settings.models]
     return cases, missing
 
 
@@ -131,6 +127,7 @@ def _refuse_without_torch(device: str) -> None:
     checked_device(device)
 
 
+@dataclass
 class _Record:
     """run.json: what is needed to make the run again, and what it met; runs that were continued are listed.
 
@@ -138,29 +135,23 @@ class _Record:
     ``sessions`` of this one before going on: they are kept, and a ``note`` is shown in the report.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        settings: ExperimentSettings,
-        cases: list[CasePlan],
-        jobs: JobFolder,
-        missing: dict[str, str],
-        workers: int,
-        start: float,
-        earlier: list[dict[str, Any]],
-    ) -> None:
-        self.path, self.settings, self.cases, self.jobs = path, settings, cases, jobs
-        self.missing, self.start, self.earlier = missing, start, earlier
-        self.outcome = Outcome()
-        self._made = {"machine": _machine(), "device": _device(settings.device), "workers": workers}
-        self._versions = _versions()
+    path: Path
+    settings: ExperimentSettings
+    cases: list[CasePlan]
+    jobs: JobFolder
+    missing: dict[str, str]
+    workers: int
+    start: float
+    earlier: list[dict[str, Any]]
+    outcome: PlanOutcome = field(default_factory=PlanOutcome)
 
     def write(self) -> float:
         """Write how the run stands now; returns the seconds since its start."""
         seconds = time.perf_counter() - self.start
-        outcome = self.outcome
-        counts = {"wall_seconds": seconds, "jobs_run": len(outcome.ran), "jobs_kept": len(outcome.kept)}
-        session = {**self._made, **counts, "versions": self._versions}
+        outcome, versions = self.outcome, _versions()
+        session = {"machine": _machine(), "device": _device(self.settings.device), "workers": self.workers}
+        session |= {"wall_seconds": seconds, "jobs_run": len(outcome.ran), "jobs_kept": len(outcome.kept)}
+        session["versions"] = versions
         earlier = self.earlier if outcome.kept else []
         sessions = [*earlier, session] if outcome.ran or not earlier else earlier
         document: dict[str, Any] = {
@@ -168,7 +159,7 @@ class _Record:
             "wall_seconds": sum(float(part["wall_seconds"]) for part in sessions),
             "sessions": sessions,
             "seeds": {"seed": self.settings.seed, "evaluation_seed": self.settings.evaluation_seed},
-            "versions": self._versions,
+            "versions": versions,
             "data_sha256": {
                 case.case.name: self.jobs.result(case.model_job)["data_sha256"]
                 for case in self.cases
@@ -177,7 +168,7 @@ class _Record:
             "missing": self.missing,
             "failed": outcome.failed,
         }
-        self.jobs.replace_text(self.path, json.dumps(document, indent=1))
+        write_text(self.path, json.dumps(document, indent=1))
         return seconds
 
 
@@ -206,6 +197,7 @@ def _machine() -> str:
     return f"{os.cpu_count()} CPU cores, {platform.machine()}, {platform.system()}"
 
 
+@cache
 def _device(name: str) -> str:
     """Where networks were trained, with the name of a GPU."""
     if not name.startswith("cuda"):
@@ -215,9 +207,8 @@ def _device(name: str) -> str:
     return f"{name}: {torch.cuda.get_device_name(name)}"
 
 
+@cache
 def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError
-
     found = {"rocerf": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:

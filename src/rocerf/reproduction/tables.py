@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,30 +17,25 @@ import numpy as np
 
 from rocerf.errors import FileFormatError
 from rocerf.evaluation.methods import METHODS as EXPECTED
-from rocerf.reproduction.published import (
-    ACCURACY,
-    BASELINES,
-    COSTS,
-    DATASETS,
-    METHODS,
-    MODELS,
-    OURS,
-    SETTINGS,
-    PaperValue,
-)
+from rocerf.reproduction.published import ACCURACY, BASELINES, COSTS, DATASETS, METHODS, MODELS, OURS, SETTINGS
 from rocerf.storage.whole_file import write_files
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Row = dict[str, Any]
+
+#: The columns that say of what a row of a table is.
+KEY = ("setting", "dataset", "model", "method")
+
 #: Files of a run and the columns read from them; the last three may be absent. Each may also be a .csv.gz.
 COLUMNS = {
-    "results": ("setting", "dataset", "model", "method", "alpha", "trial", "validity"),
+    "results": (*KEY, "alpha", "trial", "validity"),
     "methods": (
-        *("setting", "dataset", "model", "method", "people", "answered", "l2", "l2_se", "l1", "l1_se", "changed"),
-        *("distance_to_data", "seconds_per_person", "cost_over_plain", "worst_case_validity", "worst_case_people", "k"),
+        *(*KEY, "people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data"),
+        *("seconds_per_person", "cost_over_plain", "worst_case_validity", "worst_case_people", "k"),
     ),
-    "models": ("setting", "dataset", "model", "train_rows", "test_rows", "denied", "accuracy"),
+    "models": (*KEY[:3], "train_rows", "test_rows", "denied", "accuracy"),
     "sensitivity": ("dataset", "k_share", "k", "l2", "alpha", "validity", "validity_se"),
     "theorem": ("n", "k", "k_over_n", "extra_cost", "bound"),
     "checks": ("check", "dataset", "model", "value", "people", "answered", "denied", "l2", "share"),
@@ -64,25 +60,22 @@ class Results:
 
     def missing(self) -> list[str]:
         """Each thing a full run has and this one has not, in words."""
-        named = [f"{DATASETS[key]}: {self._why_absent(key)}" for key in DATASETS if key not in self.datasets]
-        rows = _keys(self.methods)
-        for (setting, model), methods in EXPECTED.items():
-            for dataset in self.datasets:
-                gone = [METHODS[m] for m in methods if (setting, dataset, model, m) not in rows]
-                if gone:
-                    named.append(f"{DATASETS[dataset]}, {MODELS[model]}, {SETTINGS[setting]}: {', '.join(gone)}")
-        return named + [f"{name}.csv: no results in this run" for name in OPTIONAL if getattr(self, name) is None]
-
-    @property
-    def datasets(self) -> list[str]:
-        """Data sets with at least one method measured."""
-        present = set(self.methods["dataset"])
-        return [key for key in DATASETS if key in present]
-
-    def _why_absent(self, dataset: str) -> str:
+        present = [key for key in DATASETS if key in set(self.methods["dataset"])]
         reasons = self.run.get("missing", {})
-        reason = reasons.get(dataset) if isinstance(reasons, dict) else None
-        return str(reason) if reason else "no results in this run"
+        known = reasons if isinstance(reasons, dict) else {}
+        nothing = "no results in this run"
+        named = [f"{DATASETS[key]}: {known.get(key) or nothing}" for key in DATASETS if key not in present]
+        rows = set(self.methods[list(KEY)].itertuples(index=False, name=None))
+        for ((setting, model), methods), dataset in product(EXPECTED.items(), present):
+            gone = [METHODS[m] for m in methods if (setting, dataset, model, m) not in rows]
+            if gone:
+                named.append(f"{case_name(dataset, model, setting)}: {', '.join(gone)}")
+        return named + [f"{name}.csv: {nothing}" for name in OPTIONAL if getattr(self, name) is None]
+
+
+def case_name(dataset: str, model: str, setting: str) -> str:
+    """``Adult, logistic regression, corrected``."""
+    return f"{DATASETS[dataset]}, {MODELS[model]}, {SETTINGS[setting]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +102,11 @@ class Curve:
         """Means over all denied people."""
         share = self.answered / self.people
         return [round(mean * share, 12) if self.answered else 0.0 for mean in self.means]
+
+    @property
+    def deleted(self) -> list[float]:
+        """Those where rows were deleted."""
+        return [mean for alpha, mean in zip(self.alphas, self.means_all, strict=True) if alpha > 0]
 
     @property
     def errors_all(self) -> list[float]:
@@ -170,38 +168,39 @@ def _read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _keys(table: pd.DataFrame) -> set[tuple[str, str, str, str]]:
-    return set(zip(table["setting"], table["dataset"], table["model"], table["method"], strict=True))
-
-
-def row_of(table: pd.DataFrame, **where: str) -> dict[str, Any] | None:
-    """The one row with these values, or None."""
-    for name, value in where.items():
+def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """The rows with these values."""
+    for name, value in values.items():
         table = table[table[name] == value]
-    if len(table) > 1:
-        said = ", ".join(where.values())
-        raise FileFormatError(f"Expected one row for {said}, got {len(table)}; run `rocerf reproduce` afresh.")
-    return dict(table.iloc[0]) if len(table) else None
+    return table
+
+
+def row_of(table: pd.DataFrame, **values: str) -> Row | None:
+    """The one row with these values, or None."""
+    found = where(table, **values)
+    if len(found) > 1:
+        said = ", ".join(values.values())
+        raise FileFormatError(f"Expected one row for {said}, got {len(found)}; run `rocerf reproduce` afresh.")
+    return dict(found.iloc[0]) if len(found) else None
 
 
 def validity_curves_of(results: Results) -> list[Curve]:
     """Mean and standard error over trials for every (setting, dataset, model, method), in the order of the tables."""
     found = []
-    names = ["setting", "dataset", "model", "method"]
-    groups = dict(iter(results.results.groupby(names)))
+    groups = dict(iter(results.results.groupby(list(KEY))))
     for key in sorted(groups, key=_place):
         by_alpha = groups[key].groupby("alpha")["validity"]
         counts, means = by_alpha.size(), by_alpha.mean()
         errors = (by_alpha.std(ddof=1) / np.sqrt(counts)).fillna(0.0)
         # 0.1 + 0.2 is not 0.3: equal trials must give equal means, or a tie looks like a victory.
         rounded = [round(float(mean), 12) for mean in means]
-        alphas = [float(alpha) for alpha in means.index]
-        spread = [float(error) for error in errors]
-        measured = row_of(results.methods, **dict(zip(names, key, strict=True))) or {}
+        case: Row = dict(zip(KEY, key, strict=True))
+        measured = row_of(results.methods, **case) or {}
         answered, people = (int(measured.get(name, 0)) for name in ("answered", "people"))
-        setting, dataset, model, method = key
-        curve = Curve(setting, dataset, model, method, alphas, rounded, spread, int(counts.max()))
-        found.append(replace(curve, answered=answered, people=people) if people else curve)
+        alphas, spread = ([float(value) for value in values] for values in (means.index, errors))
+        shares: Row = {"alphas": alphas, "means": rounded, "errors": spread, "trials": int(counts.max())}
+        shares |= {"answered": answered, "people": people} if people else {}
+        found.append(Curve(**case, **shares))
     return found
 
 
@@ -213,19 +212,15 @@ def validity_table(results: Results) -> pd.DataFrame:
     import pandas as pd
 
     rows = [
-        {"setting": c.setting, "dataset": c.dataset, "model": c.model, "method": c.method}
-        | {"alpha": alpha, "validity": mean, "validity_se": error, "validity_all": of_all, "validity_all_se": of_all_se}
-        | {"answered": c.answered, "people": c.people}
+        (c.setting, c.dataset, c.model, c.method, *shares, c.answered, c.people)
         for c in validity_curves_of(results)
-        for alpha, mean, error, of_all, of_all_se in zip(
-            c.alphas, c.means, c.errors, c.means_all, c.errors_all, strict=True
-        )
+        for shares in zip(c.alphas, c.means, c.errors, c.means_all, c.errors_all, strict=True)
     ]
-    names = ["setting", "dataset", "model", "method", "alpha", "validity", "validity_se"]
-    return pd.DataFrame(rows, columns=[*names, "validity_all", "validity_all_se", "answered", "people"])
+    shares = ["alpha", "validity", "validity_se", "validity_all", "validity_all_se"]
+    return pd.DataFrame(rows, columns=[*KEY, *shares, "answered", "people"])
 
 
-def _place(key: tuple[str, str, str, str]) -> tuple[int, ...]:
+def _place(key: tuple[str, ...]) -> tuple[int, ...]:
     orders = (SETTINGS, DATASETS, MODELS, METHODS)
     return tuple(list(order).index(part) if part in order else 99 for order, part in zip(orders, key, strict=True))
 
@@ -249,28 +244,19 @@ def accuracy_table(results: Results) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for model in MODELS:
-        for dataset in DATASETS:
-            row: dict[str, Any] = {"dataset": dataset, "model": model}
-            for setting in SETTINGS:
-                measured = row_of(results.models, setting=setting, dataset=dataset, model=model)
-                row |= _accuracy_cells(setting, measured, ACCURACY[model][dataset])
-            if any(math.isfinite(row[setting]) for setting in SETTINGS):
-                rows.append(row | {"paper": ACCURACY[model][dataset]})
+    for model, dataset in product(MODELS, DATASETS):
+        row: Row = {"dataset": dataset, "model": model}
+        paper = ACCURACY[model][dataset]
+        for setting in SETTINGS:
+            found = row_of(results.models, setting=setting, dataset=dataset, model=model)
+            if found:
+                share, count = float(found["accuracy"]), int(found["test_rows"])
+                row |= {setting: share, f"{setting}_denied": int(found["denied"]), f"{setting}_test_rows": count}
+                row[f"{setting}_rows"] = round((share - paper) * count)
+        if len(row) > 2:
+            rows.append(row | {"paper": paper})
     cells = [f"{setting}{part}" for setting in SETTINGS for part in ("", "_denied", "_test_rows", "_rows")]
     return pd.DataFrame(rows, columns=["dataset", "model", *cells, "paper"])
-
-
-def _accuracy_cells(setting: str, measured: dict[str, Any] | None, paper: float) -> dict[str, Any]:
-    if measured is None:
-        return {f"{setting}{name}": math.nan for name in ("", "_denied", "_test_rows", "_rows")}
-    share, rows = float(measured["accuracy"]), int(measured["test_rows"])
-    return {
-        setting: share,
-        f"{setting}_denied": int(measured["denied"]),
-        f"{setting}_test_rows": rows,
-        f"{setting}_rows": round((share - paper) * rows),
-    }
 
 
 def cost_table(results: Results, norm: str, model: str) -> pd.DataFrame:
@@ -278,35 +264,24 @@ def cost_table(results: Results, norm: str, model: str) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for dataset in DATASETS:
-        for method in METHODS:
-            where = {"dataset": dataset, "model": model, "method": method}
-            found = {setting: row_of(results.methods, setting=setting, **where) for setting in SETTINGS}
-            if not any(found.values()):
-                continue
-            paper = COSTS[norm][model].get(method, {}).get(dataset)
-            row: dict[str, Any] = {"dataset": dataset, "method": method}
-            for setting, measured in found.items():
-                row |= _cost_cells(setting, norm, measured, paper)
-            row["paper"] = paper.mean if paper else math.nan
-            row["paper_se"] = paper.standard_error if paper else math.nan
-            rows.append(row)
+    for dataset, method in product(DATASETS, METHODS):
+        case = {"dataset": dataset, "model": model, "method": method}
+        found = {setting: row_of(results.methods, setting=setting, **case) for setting in SETTINGS}
+        if not any(found.values()):
+            continue
+        paper = COSTS[norm][model].get(method, {}).get(dataset)
+        row: Row = {"dataset": dataset, "method": method, "published_verdict": "", "corrected_verdict": ""}
+        for setting, measured in found.items():
+            if measured:
+                # One person has no spread.
+                mean, error = measured[norm], measured[f"{norm}_se"] if measured["answered"] > 1 else math.nan
+                row |= {setting: mean, f"{setting}_se": error}
+                row |= {f"{setting}_{name}": measured[name] for name in ("answered", "people")}
+                row[f"{setting}_verdict"] = verdict(mean, error, *paper) if paper else ""
+        row["paper"], row["paper_se"] = paper or (math.nan, math.nan)
+        rows.append(row)
     cells = [f"{setting}{part}" for setting in SETTINGS for part in ("", "_se", "_answered", "_people", "_verdict")]
     return pd.DataFrame(rows, columns=["dataset", "method", *cells, "paper", "paper_se"])
-
-
-def _cost_cells(setting: str, norm: str, measured: dict[str, Any] | None, paper: PaperValue | None) -> dict[str, Any]:
-    found = measured or {}
-    mean, error = float(found.get(norm, math.nan)), float(found.get(f"{norm}_se", math.nan))
-    if not found.get("answered", 0) > 1:
-        error = math.nan  # one person has no spread
-    return {
-        setting: mean,
-        f"{setting}_se": error,
-        f"{setting}_answered": found.get("answered", math.nan),
-        f"{setting}_people": found.get("people", math.nan),
-        f"{setting}_verdict": verdict(mean, error, paper.mean, paper.standard_error) if paper and found else "",
-    }
 
 
 def pareto_table(results: Results) -> pd.DataFrame:
@@ -325,42 +300,25 @@ def pareto_table(results: Results) -> pd.DataFrame:
         for c in validity_curves_of(results)
         if c.setting == "corrected" and c.means
     }
+    shares = ("worst_validity", "worst_alpha", "worst_validity_answered")
+    carried = ("l2", "l2_se", "answered", "people", "worst_case_validity")
     rows = []
-    for dataset in DATASETS:
-        for model, ours in OURS.items():
-            found = [_pareto_cells(results, worst, dataset, model, method) for method in METHODS]
-            group = [row for row in found if row is not None]
-            best = next((row for row in group if row["method"] == ours), None)
-            for row in group:
-                rows.append(row | {"dominates_ours": "" if row is best else _dominates(row, best)})
-    names = ["dataset", "model", "method", "role", "worst_validity", "worst_alpha", "worst_validity_answered"]
-    names += ["l2", "l2_se", "answered", "people", "worst_case_validity", "dominates_ours"]
-    return pd.DataFrame(rows, columns=names)
+    for dataset, (model, ours) in product(DATASETS, OURS.items()):
+        group = []
+        for method in METHODS:
+            case = {"dataset": dataset, "model": model, "method": method}
+            measured = row_of(results.methods, setting="corrected", **case)
+            if measured is not None:
+                role = "ours" if method == ours else "baseline" if method in BASELINES else "first order"
+                found = worst.get((dataset, model, method), (math.nan,) * 3)
+                row = {**case, "role": role, **dict(zip(shares, found, strict=True))}
+                group.append(row | {name: measured[name] for name in carried})
+        best = next((row for row in group if row["method"] == ours), None)
+        rows += [row | {"dominates_ours": "" if row is best else _dominates(row, best)} for row in group]
+    return pd.DataFrame(rows, columns=["dataset", "model", "method", "role", *shares, *carried, "dominates_ours"])
 
 
-def _pareto_cells(
-    results: Results,
-    worst: dict[tuple[str, str, str], tuple[float, float, float]],
-    dataset: str,
-    model: str,
-    method: str,
-) -> dict[str, Any] | None:
-    where = {"dataset": dataset, "model": model, "method": method}
-    measured = row_of(results.methods, setting="corrected", **where)
-    if measured is None:
-        return None
-    unknown = (math.nan, math.nan, math.nan)
-    shares = zip(
-        ("worst_validity", "worst_alpha", "worst_validity_answered"),
-        worst.get((dataset, model, method), unknown),
-        strict=True,
-    )
-    role = "ours" if method == OURS[model] else "baseline" if method in BASELINES else "first order"
-    carried = {name: measured[name] for name in ("l2", "l2_se", "answered", "people", "worst_case_validity")}
-    return {**where, "role": role, **dict(shares), **carried}
-
-
-def _dominates(row: dict[str, Any], ours: dict[str, Any] | None) -> str:
+def _dominates(row: Row, ours: Row | None) -> str:
     if ours is None:
         return ""
     validity, cost, our_validity, our_cost = (r[name] for r in (row, ours) for name in ("worst_validity", "l2"))

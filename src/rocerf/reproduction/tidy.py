@@ -17,16 +17,20 @@ from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.storage.whole_file import write_text
 
 WHERE = ("setting", "dataset", "model")
-RESULTS = (*WHERE, "method", "alpha", "trial", "validity", "validity_all", "answered", "people", "seed")
 COSTS = ("people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data")
-METHODS = (
-    *(*WHERE, "method", *COSTS, "seconds_per_person", "cost_over_plain"),
-    *("worst_case_validity", "worst_case_people", "k", "parameters"),
-)
-MODELS = (
-    *(*WHERE, "train_rows", "test_rows", "denied", "accuracy", "parameters", "seconds_fit", "data_sha256", "epochs"),
-)
-SENSITIVITY = ("dataset", "k_share", "k", "l2", "alpha", "validity", "validity_se")
+#: Tables with rows of every case, and their columns.
+COLUMNS = {
+    "results": (*WHERE, "method", "alpha", "trial", "validity", "validity_all", "answered", "people", "seed"),
+    "methods": (
+        *(*WHERE, "method", *COSTS, "seconds_per_person", "cost_over_plain"),
+        *("worst_case_validity", "worst_case_people", "k", "parameters"),
+    ),
+    "models": (
+        *(*WHERE, "train_rows", "test_rows", "denied", "accuracy", "parameters", "seconds_fit", "data_sha256"),
+        "epochs",
+    ),
+    "sensitivity": ("dataset", "k_share", "k", "l2", "alpha", "validity", "validity_se"),
+}
 THEOREM = ("n", "k", "k_over_n", "extra_cost", "bound", "bound_42", "constant", "slope_norm", "people")
 
 Row = dict[str, Any]
@@ -37,10 +41,9 @@ def write_tables(
 ) -> None:
     """Write results.csv, methods.csv, models.csv, sensitivity.csv and theorem.csv from what is finished."""
     tables = _Tables(settings, plan, folder)
-    write_csv(path / "results.csv", RESULTS, (row for case in cases for row in tables.results(case)))
-    write_csv(path / "methods.csv", METHODS, (row for case in cases for row in tables.methods(case)))
-    write_csv(path / "models.csv", MODELS, (row for case in cases for row in tables.models(case)))
-    write_csv(path / "sensitivity.csv", SENSITIVITY, (row for case in cases for row in tables.sensitivity(case)))
+    for name, columns in COLUMNS.items():
+        rows = getattr(tables, name)
+        write_csv(path / f"{name}.csv", columns, (row for case in cases for row in rows(case)))
     write_csv(path / "theorem.csv", THEOREM, tables.theorem())
 
 
@@ -50,39 +53,32 @@ class _Tables:
 
     def found(self, name: str) -> Row | None:
         """The result of a job of this plan, if it is finished."""
-        if name not in self.plan.jobs or not self.folder.is_done(name, self.plan.hashes[name]):
-            return None
-        return self.folder.result(name)
+        done = name in self.plan.jobs and self.folder.is_done(name, self.plan.hashes[name])
+        return self.folder.result(name) if done else None
+
+    def measured(self, plan: CasePlan, methods: Iterable[str]) -> Iterable[tuple[str, Row, Row]]:
+        """Each method that was measured: its name, what was measured, and its first explain job's result."""
+        for method in methods:
+            name = plan.measure(method)
+            result = self.found(name)
+            if result is not None:
+                yield method, result, self.folder.result(self.plan.jobs[name].inputs["points"][0])
 
     def results(self, plan: CasePlan) -> Iterable[Row]:
-        for method in plan.methods:
-            measured = self.found(plan.measure(method))
-            if measured is None:
-                continue
-            counts = {name: measured[name] for name in ("answered", "people")}
-            fixed = {**counts, "seed": self.settings.evaluation_seed}
+        for method, measured, _ in self.measured(plan, plan.methods):
+            fixed = {**plan.case.where, "method": method, "seed": self.settings.evaluation_seed}
+            fixed |= {name: measured[name] for name in ("answered", "people")}
             each = zip(self.settings.alphas, measured["validity"], measured["validity_all"], strict=True)
             for alpha, answered, everybody in each:
-                where = {**plan.case.where, "method": method, "alpha": alpha}
                 for trial, (share, of_all) in enumerate(zip(answered, everybody, strict=True)):
-                    yield {**where, "trial": trial, "validity": share, "validity_all": of_all, **fixed}
+                    yield {**fixed, "alpha": alpha, "trial": trial, "validity": share, "validity_all": of_all}
 
     def methods(self, plan: CasePlan) -> Iterable[Row]:
-        for method in plan.methods:
-            measured = self.found(plan.measure(method))
-            if measured is None:
-                continue
-            explained = self.folder.result(self.plan.jobs[plan.measure(method)].inputs["points"][0])
+        for method, measured, explained in self.measured(plan, plan.methods):
             worst = self.found(plan.worst(method)) or {}
-            yield {
-                **plan.case.where,
-                "method": method,
-                **measured,
-                "worst_case_validity": worst.get("validity"),
-                "worst_case_people": worst.get("people"),
-                "k": explained["k"],
-                "parameters": explained["parameters"],
-            }
+            found = {f"worst_case_{name}": worst.get(name) for name in ("validity", "people")}
+            found |= {name: explained[name] for name in ("k", "parameters")}
+            yield {**plan.case.where, "method": method, **measured, **found}
 
     def models(self, plan: CasePlan) -> Iterable[Row]:
         fitted = self.found(plan.model_job)
@@ -90,15 +86,11 @@ class _Tables:
             yield {**plan.case.where, **fitted}
 
     def sensitivity(self, plan: CasePlan) -> Iterable[Row]:
-        for share in plan.sensitivity:
-            name = plan.measure("rocerf" if share == self.settings.k else at_k(share))
-            measured = self.found(name)
-            if measured is None:
-                continue
-            k = self.folder.result(self.plan.jobs[name].inputs["points"][0])["k"]
+        named = {"rocerf" if share == self.settings.k else at_k(share): share for share in plan.sensitivity}
+        for method, measured, explained in self.measured(plan, named):
+            where = {"dataset": plan.case.dataset, "k_share": named[method], "k": explained["k"], "l2": measured["l2"]}
             for alpha, shares in zip(self.settings.alphas, measured["validity_all"], strict=True):
                 mean, error = mean_and_error(shares)
-                where = {"dataset": plan.case.dataset, "k_share": share, "k": k, "l2": measured["l2"]}
                 yield {**where, "alpha": alpha, "validity": mean, "validity_se": error}
 
     def theorem(self) -> Iterable[Row]:

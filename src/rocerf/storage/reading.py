@@ -1,21 +1,14 @@
-"""Reading files: whatever is wrong with one is told in one sentence; arrays come with one JSON text, never pickle."""
+"""Reading files: whatever is wrong with one is said in one sentence."""
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.errors import FileFormatError, MissingExtraError, RocerfError
-from rocerf.storage.seals import check_seal, sealed
 
 
 @dataclass(frozen=True)
@@ -43,8 +36,8 @@ def told_as(
 ) -> Iterator[None]:
     """Whatever goes wrong while something is read and understood is one error of ours, ``but`` these.
 
-    A damaged file can make any library raise anything (zip, zlib, JSON, arrays of absurd sizes, endless nesting), so
-    no list of errors would be complete.
+    A damaged file can make any library raise anything (zip, zlib, JSON, arrays of absurd sizes, endless nesting), so no
+    list of errors would be complete.
     """
     try:
         yield
@@ -59,28 +52,8 @@ def told_as(
 def reading(
     path: str | PathLike[str], form: str, writer: str, advice: str = "save the model again with this version"
 ) -> AbstractContextManager[None]:
-    """As :func:`told_as`, of a file written by that writer; one that is not there, or closed to us, is told as such."""
+    """As :func:`told_as`, of a file written by that writer; one that is not there, or closed to us, stays that."""
     expected = f"a file written by {writer} ({form})"
     return told_as(
         expected, f"{path} which is not", advice, but=(FileNotFoundError, PermissionError, MissingExtraError)
     )
-
-
-def packed_arrays(form: str, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Arrays and a JSON text that names the form, sealed, as the bytes of an ``.npz`` file."""
-    plain = json.loads(json.dumps({"format": form, **about}))
-    buffer = io.BytesIO()
-    text = np.array(json.dumps(sealed(plain, arrays)))
-    np.savez_compressed(buffer, **{"about": text, **arrays})  # type: ignore[arg-type]
-    return buffer.getvalue()
-
-
-def arrays_and_about(path: str | PathLike[str], form: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays of a file and its JSON text, which must name this form; to be called inside :func:`reading`."""
-    with np.load(io.BytesIO(bytes_of(path)), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    about = json.loads(str(arrays.pop("about")))
-    if about["format"] != form:
-        raise ValueError(f"its format is {about['format']!r}")
-    check_seal(about, arrays)
-    return arrays, about

@@ -7,13 +7,13 @@ only for a model and a number of deletions that give the same ones again.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.models.identity import same_array
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
+from rocerf.storage.state import State
 from rocerf.types import Array
 from rocerf.version import __version__
 
@@ -37,7 +37,7 @@ class CertifiedAbout:
     version: str = __version__
 
     @classmethod
-    def of(cls, model: LogisticModel, k: int) -> Self:
+    def of(cls, model: ExactModel, k: int) -> Self:
         """Of this model and k, by this version."""
         objective, train = model.objective, model.train
         return cls(
@@ -61,16 +61,16 @@ class CertifiedAbout:
                 return f"another {_WORDS[part.name]}{shown}"
         return None
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Flatten into named arrays."""
-        return {part.name: np.asarray(getattr(self, part.name)) for part in fields(self)}
+    def state(self) -> State:
+        """All of it, in arrays alone."""
+        return State(FORMAT, {}, {part.name: np.asarray(getattr(self, part.name)) for part in fields(self)})
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        """The inverse of :meth:`to_arrays`; further arrays are left aside."""
+    def from_state(cls, state: State) -> Self:
+        """The inverse of :meth:`state`; further arrays are left aside."""
+        arrays = {part.name: np.asarray(state.arrays[part.name]) for part in fields(cls)}
         plain = {"k": int(arrays["k"]), **{name: str(arrays[name]) for name in ("rows", "format", "version")}}
-        numbers = ("design", "sign", "theta", "weights", "penalty", "row_penalty")
-        return cls(**plain, **{name: np.asarray(arrays[name]) for name in numbers})  # type: ignore[arg-type]
+        return cls(**{**arrays, **plain})  # type: ignore[arg-type]
 
 
 _WORDS = {

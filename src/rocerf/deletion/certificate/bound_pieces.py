@@ -10,7 +10,7 @@ Every piece covers some family of deletions and offers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -344,7 +344,7 @@ def piece_to_arrays(piece: Piece, prefix: str) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def piece_from_arrays(arrays: dict[str, NDArray[Any]], prefix: str) -> Piece:
+def piece_from_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Piece:
     """Rebuild a piece from :func:`piece_to_arrays`."""
     cls = KINDS[str(arrays[f"{prefix}kind"])]
     values = {field.name: arrays[prefix + field.name] for field in fields(cls)}

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.certificate.about import CertifiedAbout
+from rocerf.deletion.certificate.about import FORMAT, CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
 from rocerf.deletion.certificate.stacked_pieces import Fears
 from rocerf.errors import ModelError
+from rocerf.storage.state import State
 from rocerf.types import Array, Places
 
 
@@ -83,14 +84,14 @@ class Certificate:
                     best[at], worst[at] = value, which
         return best, worst
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Flatten into named arrays, with what the proof is about."""
+    def state(self) -> State:
+        """The proof with what it is about, in arrays alone."""
         if self.about is None:
             raise ModelError(
                 "Expected a certificate that says what it is about, got one that does not; use certify_model."
             )
         arrays: dict[str, NDArray[Any]] = {
-            **self.about.to_arrays(),
+            **self.about.state().arrays,
             "closed": np.array(self.closed),
             "reason": np.array(self.reason),
             "way": np.array(self.version),
@@ -99,12 +100,12 @@ class Certificate:
         }
         for at, piece in enumerate(self.pieces):
             arrays |= piece_to_arrays(piece, f"piece{at}_")
-        return arrays
+        return State(FORMAT, {}, arrays)
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Certificate:
-        """Rebuild a certificate from :meth:`to_arrays` (or from a loaded ``.npz``)."""
-        count, about = int(arrays["count"]), CertifiedAbout.from_arrays(arrays)
+    def from_state(cls, state: State) -> Certificate:
+        """The inverse of :meth:`state`; further arrays are left aside."""
+        arrays, about = state.arrays, CertifiedAbout.from_state(state)
         return cls(
             closed=bool(arrays["closed"]),
             reason=str(arrays["reason"]),
@@ -112,7 +113,7 @@ class Certificate:
             version=str(arrays["way"]),
             rows=Rows(about.design, about.sign),
             theta=about.theta,
-            pieces=tuple(piece_from_arrays(arrays, f"piece{at}_") for at in range(count)),
+            pieces=tuple(piece_from_arrays(arrays, f"piece{at}_") for at in range(int(arrays["count"]))),
             seconds=float(arrays["seconds"]),
             about=about,
         )

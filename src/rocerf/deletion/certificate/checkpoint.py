@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from rocerf.deletion.certificate.bound_pieces import Piece, piece_from_arrays, piece_to_arrays
 from rocerf.deletion.certificate.options import Options
 from rocerf.deletion.certificate.problem import Problem
-from rocerf.storage.reading import arrays_and_about, packed_arrays
-from rocerf.storage.whole_file import write_bytes
+from rocerf.storage.state import State
 
 #: Raised whenever pieces or the way branches are chosen change: branches kept by other code are not taken over.
 _FORMAT = "rocerf-branch/1"
@@ -36,10 +35,10 @@ class Checkpoint:
         if path is None or not path.exists():
             return None
         try:
-            arrays, about = arrays_and_about(path, _FORMAT)
-            if about["problem"] != self.name or about["branch"] != at:
+            state = State.read(path, _FORMAT, "Checkpoint.save")
+            if state.values["problem"] != self.name or state.values["branch"] != at:
                 return None
-            return [piece_from_arrays(arrays, f"piece{i}_") for i in range(int(about["count"]))]
+            return [piece_from_arrays(state.arrays, f"piece{i}_") for i in range(int(state.values["count"]))]
         except Exception:  # a damaged file may raise anything; the branch is proven again
             return None
 
@@ -52,8 +51,7 @@ class Checkpoint:
         arrays: dict[str, NDArray[Any]] = {}
         for i, piece in enumerate(pieces):
             arrays |= piece_to_arrays(piece, f"piece{i}_")
-        about = {"problem": self.name, "branch": at, "count": len(pieces)}
-        write_bytes(path, packed_arrays(_FORMAT, about, arrays), private=True)
+        State(_FORMAT, {"problem": self.name, "branch": at, "count": len(pieces)}, arrays).write(path)
 
     def _path(self, at: int) -> Path | None:
         return None if self.folder is None else self.folder / f"{self.name[:20]}-{at}.npz"

@@ -16,15 +16,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
-from rocerf.errors import FileFormatError, MissingExtraError, OptionError
-
-try:
-    import torch
-    from torch.nn import functional
-except ImportError as error:  # the core works without torch; whoever imports this file wants networks
-    raise MissingExtraError("torch", "nn", "A neural network") from error
+from rocerf.errors import FileFormatError, OptionError
 
 #: Tensors of torch; the package is typed without it, so that it can be checked where torch is missing.
 Tensor = Any

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch  # after network, which says how to install it where it is missing
+import torch
 from torch.func import functional_call, grad, grad_and_value, jvp, vmap
 
 from rocerf.data.training_set import TrainingSet

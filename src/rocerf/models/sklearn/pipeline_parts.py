@@ -21,6 +21,7 @@ from rocerf.models.design import AnyDesign
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, close
 from rocerf.models.sklearn.pipeline_steps import CannotTransformError, Preprocessing, quietly
 from rocerf.types import Array
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,19 +208,10 @@ class PipelineParts:
         images = None if self.stored_images is None else self.stored_images[rows]
         return replace(self, deployed=None, recipe=recipe, stored_images=images)
 
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """What happens to the pipeline when rows are deleted, in sentences."""
-        if self.rule == "frozen":
-            return (
-                "the pipeline's preprocessing (scaling, encoding, filling in of missing values), class weights and the "
-                "decision threshold stay as they are when rows are deleted",
-            )
-        return (
-            "the pipeline's preprocessing (scaling, encoding, filling in of missing values) is fitted again on the "
-            "rows left; class weights and the decision threshold stay as they are",
-            "a missing number of a person is the one that the present pipeline fills in, and a category that the "
-            "pipeline fitted again cannot encode is refused",
-        )
+        keys = ("frozen",) if self.rule == "frozen" else ("refitted", "refitted_people")
+        return tuple(Said.of(f"models.pipeline.{key}") for key in keys)
 
     def needed_recipe(self) -> Recipe:
         """The recipe, or a refusal."""

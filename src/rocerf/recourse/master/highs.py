@@ -1,4 +1,4 @@
-"""The one call of HiGHS for mixed-integer programs.
+"""The one call of HiGHS, for linear and mixed-integer programs.
 
 HiGHS's own interface instead of SciPy's: it lets the tolerances of whole numbers be set, and keeps silent (the HiGHS
 inside SciPy prints lines to the standard output, where our commands write their results).
@@ -6,8 +6,8 @@ inside SciPy prints lines to the standard output, where our commands write their
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import highspy
 import numpy as np
@@ -17,9 +17,6 @@ from rocerf.types import Array
 
 #: Seconds after which HiGHS is asked for the best it has.
 TIME_LIMIT = 60.0
-
-#: A row of a program: coefficients by variable, least and greatest value.
-Row = tuple[Mapping[int, float], float, float]
 
 _OPTIONS = {
     "output_flag": False,
@@ -46,44 +43,39 @@ class Answer:
 
 def minimised(
     objective: Array,
-    lower: Array,
-    upper: Array,
-    rows: Sequence[Row],
+    bounds: tuple[Array, Array],
+    rows: Any,
+    limits: tuple[Array, Array],
     whole: NDArray[np.bool_] | None = None,
-    *,
-    presolve: bool = True,
+    **options: Any,
 ) -> Answer:
-    """``min objective z`` under rows and bounds, the entries ``whole`` (z) whole numbers.
+    """``min objective z`` with z and ``rows z`` (a sparse matrix in CSR form) inside bounds and limits, both least and
+    most; the entries ``whole`` (z) are whole numbers. ``options`` are HiGHS's own.
 
-    Without ``presolve`` HiGHS solves the program as it stands.
-
-    >>> row = ({0: 2.0}, 5.0, np.inf)  # 2 z >= 5
-    >>> minimised(np.array([1.0]), np.array([0.0]), np.array([9.0]), [row], np.array([True])).values.tolist()
+    >>> from scipy.sparse import csr_array
+    >>> twice = csr_array([[2.0]]), (np.array([5.0]), np.array([np.inf]))  # 2 z >= 5
+    >>> minimised(np.ones(1), (np.zeros(1), np.array([9.0])), *twice, np.array([True])).values.tolist()
     [3.0]
     """
+    mixed = whole is not None and bool(whole.any())
     program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = len(objective), len(rows)
-    program.col_cost_, program.col_lower_, program.col_upper_ = objective, lower, upper
-    program.row_lower_ = np.array([least for _, least, _ in rows])
-    program.row_upper_ = np.array([most for _, _, most in rows])
-    if whole is not None and whole.any():
+    program.num_row_, program.num_col_ = rows.shape
+    program.col_cost_, (program.col_lower_, program.col_upper_) = objective, bounds
+    program.row_lower_, program.row_upper_ = limits
+    if whole is not None and mixed:
         kinds = highspy.HighsVarType
         program.integrality_ = [kinds.kInteger if w else kinds.kContinuous for w in whole]
     matrix = program.a_matrix_
     matrix.format_ = highspy.MatrixFormat.kRowwise
-    matrix.start_ = np.concatenate([[0], np.cumsum([len(row) for row, _, _ in rows])]).astype(np.int32)
-    matrix.index_ = np.array([j for row, _, _ in rows for j in row], dtype=np.int32)
-    matrix.value_ = np.array([value for row, _, _ in rows for value in row.values()], dtype=np.float64)
+    matrix.start_, matrix.index_, matrix.value_ = rows.indptr, rows.indices, rows.data
     solver = highspy.Highs()
-    for name, value in _OPTIONS.items():
+    for name, value in (_OPTIONS | options).items():
         solver.setOptionValue(name, value)
-    solver.setOptionValue("presolve", "choose" if presolve else "off")
     solver.passModel(program)
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Answer(None, infeasible=status == highspy.HighsModelStatus.kInfeasible)
-    mixed = whole is not None and bool(whole.any())
     value = float(info.objective_function_value)
     bound = min(float(info.mip_dual_bound), value) if mixed else value
     return Answer(np.array(solver.getSolution().col_value), value, bound)

@@ -1,9 +1,9 @@
 """The master problem: the cheapest allowed point on the right side of a set of cuts.
 
 Works in *steps* ``u = (x - x0) / scale``, in which the person stands at 0. Where every point of the box is allowed, L2
-is a projection, for all people at once, and other costs are a linear program, many people in one; relations between
-columns are further half-spaces. Steps, categories, limits on what may change and curved prices make it a mixed-integer
-program for each person (:mod:`rocerf.recourse.master.mixed`).
+is a projection, for all people at once, and prices are a linear program, many people in one; relations between columns
+are further half-spaces. Steps, categories, limits on what may change and curved prices make it a mixed-integer program
+for each person, and so do convex costs known by their slopes (:mod:`rocerf.recourse.master.mixed`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.recourse.cost import Cost, Norm
+from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.highs import minimised
 from rocerf.recourse.master.mixed import MixedProblem
 from rocerf.recourse.master.projection import project
 from rocerf.types import Array
@@ -28,9 +29,6 @@ REACH = 1e4
 
 #: An offset that no point within reach satisfies.
 UNREACHABLE = 1e15
-
-#: SciPy's code for a linear program without a feasible point.
-HIGHS_INFEASIBLE = 2
 
 #: People joined in one linear program.
 LP_BLOCK = 32
@@ -71,7 +69,7 @@ class Master:
 
     @classmethod
     def over(cls, X0: Array, cost: Cost, allowed: FeasibleSet) -> Master:
-        """With the moves closed that the cost does not sell."""
+        """With the moves closed whose price is infinite."""
         return cls(X0, cost, allowed.affordable(*cost.prices(X0)))
 
     def of(self, people: NDArray[np.intp]) -> Master:
@@ -97,7 +95,7 @@ class Master:
         all-zero slopes with an infinite constant stand for "no cut".
         """
         answer = Cheapest.blank(len(people), self.X0.shape[1])
-        mixed = self.mixed[people]
+        mixed = self.mixed[people] | (self.cost.norm is Norm.CONVEX)
         plain = np.flatnonzero(~mixed)
         if len(plain):
             answer.put(plain, self._convex(people[plain], slopes[plain], constants[plain], target))
@@ -165,26 +163,20 @@ def _joint_program(
     normals: Array, offsets: Array, lower: Array, upper: Array, up: Array, down: Array
 ) -> tuple[Array | None, bool]:
     """One block-diagonal program for Q people in ``u = up - down``; None if none was found; whether HiGHS failed."""
-    from scipy.optimize import linprog
     from scipy.sparse import block_diag, hstack
 
     cuts = block_diag(list(normals), format="csr")
-    bounds = np.concatenate(
-        [
-            np.stack([np.maximum(lower, 0.0), np.maximum(upper, 0.0)], axis=-1).reshape(-1, 2),
-            np.stack([np.maximum(-upper, 0.0), np.maximum(-lower, 0.0)], axis=-1).reshape(-1, 2),
-        ]
-    )
-    size = lower.size
-    result = linprog(
+    answer = minimised(
         np.concatenate([up.ravel(), down.ravel()]),
-        A_ub=hstack([-cuts, cuts], format="csr"),
-        b_ub=-offsets.ravel(),
-        bounds=bounds,
-        method="highs",
-        # Tighter than the guard by which points clear their promise.
-        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+        (
+            np.concatenate([np.maximum(lower, 0.0).ravel(), np.maximum(-upper, 0.0).ravel()]),
+            np.concatenate([np.maximum(upper, 0.0).ravel(), np.maximum(-lower, 0.0).ravel()]),
+        ),
+        hstack([-cuts, cuts], format="csr"),
+        (np.full(offsets.size, -np.inf), -offsets.ravel()),
+        dual_feasibility_tolerance=1e-9,
     )
-    if result.status != 0:
-        return None, result.status != HIGHS_INFEASIBLE
-    return np.asarray(result.x[:size] - result.x[size:]).reshape(lower.shape), False
+    if answer.values is None:
+        return None, not answer.infeasible
+    more, less = answer.values.reshape(2, *lower.shape)
+    return more - less, False

@@ -5,10 +5,11 @@ categories), a number of ``scale`` otherwise; where the own value is between two
 it and the steps. One-hot groups sum to one, relations and cuts are rows, and where the
 number of changes is limited a 0/1 variable for each attribute says whether it may move.
 
-L1-like costs are linear in these variables; a curved price (percentiles) takes a 0/1 variable wherever it falls. The
-square of an L2 cost is approached from below by lines ``q_j >= line(u_j)``: exact for answers and categories, whose
-move has one length; elsewhere added where they are missing (outer approximation). Fixing all whole numbers and
-projecting gives a point and an upper bound; when both bounds meet, the point is optimal. What is left is the *gap*.
+Prices are linear in these variables; a curved price (percentiles) takes a 0/1 variable wherever it falls. The square of
+an L2 cost and the parts of a convex one are approached from below by lines ``q_j >= line(u_j)``: exact for answers and
+categories, whose move has one length; elsewhere added where they are missing (outer approximation). Each point found
+gives an upper bound (for L2 after fixing all whole numbers and projecting); when both bounds meet, the point is
+optimal. What is left is the *gap*.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocerf.recourse.cost import Cost, Norm
+from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.mixed_program import Program
 from rocerf.recourse.master.projection import project
@@ -26,10 +27,10 @@ from rocerf.types import Array
 #: Bounds that differ by less than this share of the cost count as met.
 GAP = 1e-6
 
-#: Rounds of outer approximation of an L2 cost.
-ROUNDS = 40
+#: Rounds of outer approximation, with projections (L2) and without.
+ROUNDS, ROUNDS_ALONE = 40, 200
 
-#: Steps of a column at which an L2 cost has a line from the start, in both directions.
+#: Steps of a column at which a cost has a line from the start, in both directions.
 FIRST_LINES = (0.1, 0.3, 1.0, 3.0)
 
 #: How far from the person to look first, in scales of a column; farther only where that may bring something cheaper.
@@ -53,7 +54,7 @@ class MixedProblem:
     """Person ``person`` of the master problem.
 
     >>> from rocerf.data.schema import FeatureSchema
-    >>> from rocerf.recourse.cost import NormCost
+    >>> from rocerf.recourse.costs.norms import NormCost
     >>> schema = FeatureSchema.free(["a", "b"]).edit("a", kind="integer")
     >>> X0 = np.array([[0.0, 0.0]])
     >>> problem = MixedProblem(0, X0, NormCost(Norm.L1, np.ones(2)), FeasibleSet.around(X0, schema), 100.0)
@@ -129,7 +130,9 @@ class MixedProblem:
             for sign in (-1.0, 1.0):
                 program.add_lines(np.full(self.d, sign * step))
         best, best_cost, bound = np.full(self.d, np.nan), np.inf, 0.0
-        for _ in range(ROUNDS):
+        projects = self.cost.norm is Norm.L2
+        power = 2 if projects else 1
+        for _ in range(ROUNDS if projects else ROUNDS_ALONE):
             solved = program.solve()
             if solved is None:
                 if np.isfinite(best_cost):
@@ -137,18 +140,19 @@ class MixedProblem:
                 return Found(best, False, failed=program.failed)
             bound = max(bound, program.bound)
             rough = program.point(solved)
-            point = self._projected(program, rough, slopes, aims)
+            point = self._projected(program, rough, slopes, aims) if projects else rough
             if point is not None:
-                cost = float((((point - self.x0) / self.cost.scale) ** 2).sum())
+                steps = (point - self.x0) / self.cost.scale
+                cost = float(self.cost.parts(steps[None], self.x0[None]).sum())
                 if cost < best_cost:
                     best, best_cost = point, cost
-                program.add_lines((point - self.x0) / self.cost.scale)
+                program.add_lines(steps)
             program.add_lines((rough - self.x0) / self.cost.scale)
-            if best_cost - bound <= 2 * GAP * best_cost + 1e-15:
+            if best_cost - bound <= power * GAP * best_cost + 1e-15:
                 break
         if not np.isfinite(best_cost):
             return Found(best, False, failed=True)
-        gap = max(0.0, 1.0 - np.sqrt(max(bound, 0.0) / best_cost)) if best_cost > 0 else 0.0
+        gap = max(0.0, 1.0 - (max(bound, 0.0) / best_cost) ** (1 / power)) if best_cost > 0 else 0.0
         return Found(best, True, gap=float(gap) if gap > GAP else 0.0)
 
     def _projected(self, program: Program, rough: Array, slopes: Array, aims: Array) -> Array | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from rocerf.recourse.cost import Cost, Norm
+from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
 from rocerf.recourse.master.highs import minimised
 from rocerf.types import Array
@@ -50,7 +51,7 @@ class Program:
         self.constant = 0.0
         self.rows: list[tuple[dict[int, float], float]] = []
         self.equal: list[tuple[dict[int, float], float]] = []
-        self.square: dict[int, int] = {}
+        self.part: dict[int, int] = {}
         self._lines: set[tuple[int, float]] = set()
         self.gap, self.bound, self.failed = 0.0, 0.0, False
         self._chosen: dict[int, tuple[int, int]] = {}
@@ -146,17 +147,19 @@ class Program:
 
     def _prices(self) -> None:
         up, down = (np.where(np.isfinite(p[0]), p[0], 0.0) for p in self.cost.prices(self.x0[None]))
-        for j in np.flatnonzero(~self.moving):
-            self.constant += self._of(int(j), float(self.fixed_value[j]), up, down)
+        least, most = (
+            self._parts(np.where(self.moving, self.base + self.unit * np.array(ends[: len(self.x0)]), self.fixed_value))
+            for ends in (self.lower, self.upper)
+        )
+        self.constant += float(least[~self.moving].sum())
         for j in self._moving():
             if self.lower[j] == self.upper[j]:  # one step inside the box is no choice
-                self.constant += self._of(int(j), self._value(j, self.lower[j]), up, down)
+                self.constant += float(least[j])
             elif self.stepped[j] and self.upper[j] - self.lower[j] == 1.0:
-                first, second = (self._of(j, self._value(j, n), up, down) for n in (self.lower[j], self.upper[j]))
-                self.objective[j] = second - first
-                self.constant += first - self.lower[j] * (second - first)
-            elif self.cost.norm is Norm.L2:
-                self.square[int(j)] = self._new(0.0, np.inf, 1.0)
+                self.objective[j] = float(most[j] - least[j])
+                self.constant += float(least[j]) - self.lower[j] * self.objective[j]
+            elif self.cost.norm is not Norm.L1:
+                self.part[int(j)] = self._new(0.0, np.inf, 1.0)
             elif self.cost.curve(int(j)) is not None:
                 self._curve(int(j))
             else:
@@ -168,14 +171,10 @@ class Program:
     def _value(self, j: int, place: float) -> float:
         return float(self.base[j] + self.unit[j] * place)
 
-    def _of(self, j: int, value: float, up: Array, down: Array) -> float:
-        """What the value costs in column j: its part of the sum, or of the sum of squares."""
-        curve = self.cost.curve(int(j))
-        if curve is not None:
-            return float(abs(np.interp(value, *curve) - np.interp(self.x0[j], *curve)))
-        change = value - float(self.x0[j])
-        price = float(up[j]) * change if change > 0 else -float(down[j]) * change
-        return price**2 if self.cost.norm is Norm.L2 else price
+    def _parts(self, values: Array) -> Array:
+        """What values (d,) cost in each column: their parts of the sum; nothing where the price is infinite."""
+        parts = self.cost.parts((values - self.x0)[None] / self.cost.scale, self.x0[None])[0]
+        return np.where(np.isfinite(parts), parts, 0.0)
 
     def _curve(self, j: int) -> None:
         """The price by pieces, outwards from the person's own value, each filled only once those before it are full.
@@ -216,39 +215,50 @@ class Program:
         return shares
 
     def add_lines(self, steps: Array) -> None:
-        """Lines below the square of each column's step, touching it at these steps (d,).
+        """Lines below the part of each column, touching it at these steps (d,).
 
         Between two neighbouring whole values the chord through both is a better line, and still below at all of them.
         """
-        for j, square in self.square.items():
-            unit = float(self.unit[j] / self.cost.scale[j])
-            first = float((self.base[j] - self.x0[j]) / self.cost.scale[j])
+        unit, first = self.unit / self.cost.scale, (self.base - self.x0) / self.cost.scale
+        place = first + unit * np.floor((steps - first) / unit + 0.5)
+        ends = np.array([place - unit, place, place + unit, steps])
+        own = np.broadcast_to(self.x0, ends.shape)
+        before, here, after, touched = self.cost.parts(ends, own)
+        slopes = self.cost.slopes(steps[None], own[:1])[0]
+        for j in self.part:
             if self.stepped[j]:
-                place = np.floor((steps[j] - first) / unit + 0.5)
-                for near in (place - 1.0, place):
-                    ends = first + unit * near, first + unit * (near + 1.0)
-                    self._line(j, square, ends[0] + ends[1], -ends[0] * ends[1], unit, first)
+                self._line(j, float((here[j] - before[j]) / unit[j]), float(place[j]), float(here[j]))
+                self._line(j, float((after[j] - here[j]) / unit[j]), float(place[j]), float(here[j]))
             else:
-                self._line(j, square, 2.0 * float(steps[j]), -(float(steps[j]) ** 2), unit, first)
+                self._line(j, float(slopes[j]), float(steps[j]), float(touched[j]))
 
-    def _line(self, j: int, square: int, slope: float, height: float, unit: float, first: float) -> None:
-        """``q >= slope u + height`` with ``u = first + unit z``."""
+    def _line(self, j: int, slope: float, step: float, height: float) -> None:
+        """``part >= height + slope (u - step)`` with ``u = (x_j - x0_j) / scale_j``."""
         if (j, slope) in self._lines:
             return
         self._lines.add((j, slope))
-        length = max(1.0, abs(slope * unit))
-        row = {j: slope * unit / length, square: -1.0 / length}
-        self.rows.append((row, -(height + slope * first) / length))
+        scale = float(self.cost.scale[j])
+        rise = slope * float(self.unit[j]) / scale
+        own = float((self.base[j] - self.x0[j]) / scale)
+        length = max(1.0, abs(rise))
+        self.rows.append(({j: rise / length, self.part[j]: -1.0 / length}, -(height + slope * (own - step)) / length))
 
     def solve(self, fixed: Array | None = None) -> Array | None:
         """The best z, or None if there is none or HiGHS failed (``failed``); ``fixed`` (z) holds the whole entries."""
         lower, upper, whole = np.array(self.lower, float), np.array(self.upper, float), np.array(self.whole)
         if fixed is not None:
             lower, upper = np.where(whole, fixed, lower), np.where(whole, fixed, upper)
-        rows = [(row, -np.inf, limit) for row, limit in self.rows] + [(row, v, v) for row, v in self.equal]
+        rows = [row for row, _ in (*self.rows, *self.equal)]
+        most = np.array([limit for _, limit in (*self.rows, *self.equal)], float)
+        least = np.where(np.arange(len(rows)) < len(self.rows), -np.inf, most)
+        entries = np.array([value for row in rows for value in row.values()], float)
+        places = np.array([j for row in rows for j in row], np.int32)
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+        matrix = csr_array((entries, places, starts), shape=(len(rows), len(whole)))
         # Where own values are chosen against steps, HiGHS 1.15's presolve at our tolerances loses optimal points.
-        options = {"presolve": not self._chosen}
-        answer = minimised(np.array(self.objective), lower, upper, rows, whole if fixed is None else None, **options)
+        presolve = {"presolve": "off"} if self._chosen else {}
+        free = whole if fixed is None else None
+        answer = minimised(np.array(self.objective), (lower, upper), matrix, (least, most), free, **presolve)
         if answer.values is None:
             self.failed = not answer.infeasible
             return None

@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from rocerf.promises.promise import Held, Promise
-from rocerf.recourse.cost import Norm
+from rocerf.promises.promise import NearPoint, Promise
+from rocerf.recourse.costs.cost import Cost, gradient
 from rocerf.recourse.master.master import REACH, Master
+from rocerf.recourse.solvers.adam import Adam
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Progress
 
@@ -57,17 +58,16 @@ class PenaltyOptions:
 
 @dataclass(frozen=True)
 class PenaltyProblem:
-    """Arrays of one kind (NumPy or torch): people X0 (P, d), scale (d,), box lower and upper (P, d)."""
+    """Arrays of one kind (NumPy or torch): people X0 (P, d), box lower and upper (P, d), and what moves cost."""
 
     X0: Any
-    scale: Any
     lower: Any
     upper: Any
-    norm: Norm
+    price: Cost
 
     def of(self, people: Any) -> PenaltyProblem:
         """The problem of these people, a mask (P,)."""
-        return PenaltyProblem(self.X0[people], self.scale, self.lower[people], self.upper[people], self.norm)
+        return PenaltyProblem(self.X0[people], self.lower[people], self.upper[people], self.price)
 
     def clip(self, x: Any) -> Any:
         """The nearest points in the boxes."""
@@ -76,8 +76,7 @@ class PenaltyProblem:
 
     def cost(self, x: Any) -> Any:
         """Cost of moving to x, shape (P,)."""
-        xp, u = _namespace(x), (x - self.X0) / self.scale
-        return xp.sum(xp.abs(u), axis=1) if self.norm is Norm.L1 else xp.sqrt(xp.sum(u * u, axis=1))
+        return self.price.norm.total(self.price.parts((x - self.X0) / self.price.scale, self.X0))
 
 
 def minimise_by_penalty(
@@ -150,31 +149,21 @@ class _Search:
     def _minimise(self, x: Any, lam: Any, active: Any) -> Any:
         """Adam on J for the active people, in units of the scale, kept inside the box."""
         xp, p = self.xp, self.problem.of(active)
-        read = self.hold(x[active])
-        u = (x[active] - p.X0) / p.scale
-        first, second = xp.zeros_like(u), xp.zeros_like(u)
-        for step in range(1, self.options.steps + 1):
-            value, slope = read(p.X0 + p.scale * u)
+        read, scale = self.hold(x[active]), p.price.scale
+        u = (x[active] - p.X0) / scale
+        adam = Adam(u, self.options.step_size, second=0.99, epsilon=1e-12)
+        for step in range(self.options.steps):
+            value, slope = read(p.X0 + scale * u)
             short = xp.clip(self.delta + AIM - value, 0.0, None)
-            gradient = -2.0 * (lam[active] * short)[:, None] * slope * p.scale + self._norm_gradient(u)
-            first = 0.9 * first + 0.1 * gradient
-            second = 0.99 * second + 0.01 * gradient * gradient
-            rate = self.options.step_size * (1.0 - (step - 1) / self.options.steps) ** 2
-            move = rate * (first / (1 - 0.9**step)) / (xp.sqrt(second / (1 - 0.99**step)) + 1e-12)
-            u = (p.clip(p.X0 + p.scale * (u - move)) - p.X0) / p.scale
+            pull = -2.0 * (lam[active] * short)[:, None] * slope * scale + gradient(p.price, u, p.X0)
+            move = adam.move(pull) * (1.0 - step / self.options.steps) ** 2
+            u = (p.clip(p.X0 + scale * (u - move)) - p.X0) / scale
         self.stage += 1
         if self.progress is not None:
             self.progress(self.stage, self.stages)
         moved = x + 0.0
-        moved[active] = p.X0 + p.scale * u
+        moved[active] = p.X0 + scale * u
         return moved
-
-    def _norm_gradient(self, u: Any) -> Any:
-        xp = self.xp
-        if self.problem.norm is Norm.L1:
-            return xp.sign(u)
-        length = xp.sqrt(xp.sum(u * u, axis=1))
-        return u / xp.where(length > 1e-12, length, length + 1.0)[:, None]
 
     def _keep(self, x: Any, active: Any) -> Any:
         """Whether x is feasible, of the active people; remember where the line from x0 through x first is, if cheaper.
@@ -234,10 +223,9 @@ def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress
     scale = master.cost.scale
     problem = PenaltyProblem(
         X0=master.X0,
-        scale=scale,
         lower=np.maximum(master.allowed.lower, master.X0 - REACH * scale),
         upper=np.minimum(master.allowed.upper, master.X0 + REACH * scale),
-        norm=master.cost.norm,
+        price=master.cost,
     )
 
     def read(points: Array) -> tuple[Array, Array]:
@@ -246,9 +234,9 @@ def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress
         return reading.values, reading.slopes
 
     def hold(points: Array) -> Read:
-        if not isinstance(promise, Held):
+        if not isinstance(promise, NearPoint):
             return read
-        held = promise.held_at(points)
+        held = promise.frozen_at(points)
 
         def read_held(others: Array) -> tuple[Array, Array]:
             reading = held(others)

@@ -58,9 +58,9 @@ def solve_by_search(
     master: Master,
     delta: float,
     *,
-    lower: Array,
-    upper: Array,
     anchors: Array,
+    lower: Array | None = None,
+    upper: Array | None = None,
     seed: int = 0,
     budget: int | None = None,
     progress: Progress | None = None,
@@ -68,43 +68,33 @@ def solve_by_search(
     """The cheapest point found with ``promise >= delta`` for each person, from values of the promise alone.
 
     The search aims at ``delta + GUARD``; a point counts as found from ``delta + GUARD / 2`` on, read once more at the
-    end. Who is not ``FOUND`` is ``GAVE_UP``. ``rounds`` of the solution counts the points read for each person, at most
-    ``budget``; the anchors are read once for everybody and not counted. Everybody sees the same random numbers, so an
-    answer depends on the person and the seed, not on who else asks (as far as the promise's values do not).
+    end. Who is not ``FOUND`` is ``GAVE_UP``. It looks near ``anchors`` (m, d), such as training rows, brought into each
+    person's box. Where a box is open to a side, it goes as far as the range from ``lower`` to ``upper`` (d,), by
+    default that of the anchors, or to where the person stands, if beyond. ``rounds`` counts the points read for each
+    person, at most ``budget`` (by default 4000, and 100 more for each column beyond 24); the anchors are read once for
+    everybody and not counted. Everybody sees the same random numbers, so an answer depends on the person and the seed,
+    not on who else asks (as far as the promise's values do not).
 
-    Parameters
-    ----------
-    lower, upper : arrays of shape (d,)
-        The range of the training columns. Where a person's box is open to a side, the search goes as far as this
-        range (or to where the person stands, if beyond), no further.
-    anchors : array of shape (m, d)
-        Points near which to look, such as training rows; brought into each person's box before use.
-    budget : int, optional
-        Points to read for each person at most; by default 4000, and 100 more for each column beyond 24.
-
-    Examples
-    --------
     >>> import rocerf
     >>> from rocerf.promises import Plain
-    >>> from rocerf.recourse.cost import cost_named
+    >>> from rocerf.recourse.costs.registry import cost_named
     >>> from rocerf.recourse.master.feasible_set import FeasibleSet
     >>> train = rocerf.TrainingSet([[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1])
     >>> x0 = np.array([[1.0]])
     >>> master = Master(x0, cost_named("l2", train, None), FeasibleSet.around(x0, None))
-    >>> promise = Plain(rocerf.LogisticModel.fit(train))
-    >>> range_ = {"lower": train.X.min(axis=0), "upper": train.X.max(axis=0)}
-    >>> found = solve_by_search(promise, master, 0.0, anchors=train.X, **range_)
+    >>> found = solve_by_search(Plain(rocerf.LogisticModel.fit(train)), master, 0.0, anchors=train.X)
     >>> found.outcomes[0].name, found.points.round(4).tolist()
     ('FOUND', [[2.5]])
     """
     solution = Solution.blank(*master.X0.shape)
-    if budget is None:
-        budget = BUDGET + MORE * max(master.X0.shape[1] - MOST_COLUMNS, 0)
+    d = master.X0.shape[1]
+    budget = BUDGET + MORE * max(d - MOST_COLUMNS, 0) if budget is None else budget
+    bounds = anchors.min(axis=0) if lower is None else lower, anchors.max(axis=0) if upper is None else upper
     pool = _pool(promise, anchors, delta + GUARD, seed)
     asking = np.flatnonzero(~master.allowed.empty)
     done = len(master.X0) - len(asking)
-    for people in _blocks(asking, master.X0.shape[1]):
-        search = _Search(promise, Room.of(master, people, lower, upper), delta, seed, budget - 1)
+    for people in _blocks(asking, d):
+        search = _Search(promise, Room.of(master, people, *bounds), delta, seed, budget - 1)
         points, obeys = search.room.landed(np.arange(len(people)), search.run(pool))
         points = np.where(obeys[:, None], points, master.X0[people])  # where nobody is accepted
         solution.rounds[people], solution.retrainings[people] = search.used + 1, search.retrainings
@@ -189,7 +179,9 @@ class _Search:
 
     def _improvable(self, spots: Spots) -> Mask:
         """Whether there is anything between home and the ceiling."""
-        return np.asarray((spots.low < spots.high).any(axis=1) & (spots.ceiling > self.room.cost(spots.home)))
+        return np.asarray(
+            (spots.low < spots.high).any(axis=1) & (spots.ceiling > self.room.cost(spots.person, spots.home))
+        )
 
     def _keep_best(self, best: Spots, spots: Spots) -> None:
         """Let the best spot of each person replace the best so far, if it is better."""
@@ -213,12 +205,12 @@ class _Search:
         crowd = Spots.at_home(self.room, self.budget)
         somewhere = guess.scattered(self.room, crowd, np.random.default_rng([self.seed, 1]))
         steps = np.concatenate([crowd.home[:, None, :], self._near(pool, crowd), somewhere], axis=1)
-        steps = np.clip(steps, crowd.low[:, None, :], crowd.high[:, None, :])
+        steps = self.room.snapped(crowd.person, np.clip(steps, crowd.low[:, None, :], crowd.high[:, None, :]))
         values = self._read(crowd, steps, np.ones(steps.shape[:2], dtype=bool))
         self.home_value[:] = np.maximum(values[:, 0], -LARGEST)  # finite, though the budget were nil
         spots = crowd.take(np.repeat(crowd.person, steps.shape[1]))
         spots.at[:], spots.value[:] = steps.reshape(spots.at.shape), values.ravel()
-        spots.cost[:] = np.where(spots.value >= self.enough, self.room.cost(spots.at), np.inf)
+        spots.cost[:] = np.where(spots.value >= self.enough, self.room.cost(spots.person, spots.at), np.inf)
         spots.ceiling[:] = spots.cost
         spots = self._allowed(spots.best(PULLED), PULLED)
         self._pull(spots)
@@ -227,9 +219,10 @@ class _Search:
     def _near(self, pool: Array, crowd: Spots) -> Array:
         """The anchors nearest to each person once brought into the box, as steps (Q, c, d)."""
         near = []
-        for x0, low, high in zip(self.room.x0, crowd.low, crowd.high, strict=True):
-            steps = np.clip((pool - x0) / self.room.scale, low, high)
-            near.append(steps[np.argsort(self.room.cost(steps), kind="stable")[:STARTS]])
+        for person, low, high in zip(crowd.person, crowd.low, crowd.high, strict=True):
+            steps = np.clip((pool - self.room.x0[person]) / self.room.price.scale, low, high)
+            cost = self.room.cost(np.full(len(steps), person), steps)
+            near.append(steps[np.argsort(cost, kind="stable")[:STARTS]])
         return np.array(near).reshape(len(crowd.at), -1, crowd.at.shape[1])
 
     def _restarts(self, best: Spots, rng: np.random.Generator) -> Spots:
@@ -280,9 +273,11 @@ class _Search:
     def _try(self, spots: Spots, guesses: Array) -> None:
         """Read guesses (R, c, d) that could be an improvement and move the spots to the best of them."""
         guesses = np.clip(guesses, spots.low[:, None, :], spots.high[:, None, :])
-        wanted = (self.room.cost(guesses) < spots.ceiling[:, None]) & (guesses != spots.at[:, None, :]).any(axis=2)
+        guesses = self.room.snapped(spots.person, guesses)
+        costs = self.room.cost(spots.person, guesses)
+        wanted = (costs < spots.ceiling[:, None]) & (guesses != spots.at[:, None, :]).any(axis=2)
         values = self._read(spots, guesses, wanted)
-        costs = np.where(values >= self.enough, self.room.cost(guesses), np.inf)
+        costs = np.where(values >= self.enough, costs, np.inf)
         rows, cheapest, highest = np.arange(len(guesses)), costs.argmin(axis=1), values.argmax(axis=1)
         holds = costs[rows, cheapest] < spots.ceiling
         climbs = ~holds & np.isinf(spots.cost) & (values[rows, highest] > spots.value)

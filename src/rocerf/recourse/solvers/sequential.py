@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.promises.promise import Held, Promise
+from rocerf.promises.promise import NearPoint, Promise
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Progress
@@ -103,10 +103,11 @@ class _Search:
             self.step(lost, together=True)
         fresh = np.flatnonzero(np.isfinite(self.best_cost) & np.isinf(self.trust))
         if len(fresh):
-            self.trust[fresh] = self.best_cost[fresh] / 2
+            self.trust[fresh] = self._distance(fresh) / 2
             self._linearise(fresh, self.best[fresh])
         least = np.where(self.master.mixed, LEAST_TRUST_MIXED, LEAST_TRUST)
-        people = np.flatnonzero(np.isfinite(self.trust) & (self.trust > least * self.best_cost))
+        settled = self.trust <= least * self._distance(self.everybody)
+        people = np.flatnonzero(np.isfinite(self.trust) & ~settled)
         if not len(people):
             return bool(len(lost))
         near, reach = self.master.of(people), (self.trust[people, None] * self.master.cost.scale)
@@ -124,6 +125,10 @@ class _Search:
         self.slopes[people[~reachable], 1:] = 0.0
         return True
 
+    def _distance(self, people: People) -> Array:
+        """How far the cheapest points are, in scales of the columns: a cost may be in any unit."""
+        return self.master.cost.relaxed().of(self.best[people], self.master.X0[people])
+
     def _keep(self, people: People) -> NDArray[np.bool_]:
         """Remember the candidate on the line from x0 through x, if cheaper; whether it is, by a noticeable share.
 
@@ -139,7 +144,7 @@ class _Search:
         share = np.where(self.master.mixed[people], 1.0, share)
         points = self._on_line(people, x0, x, share)
         short = self._read(people, points) < self.aim
-        if short.any() and isinstance(self.promise, Held):
+        if short.any() and isinstance(self.promise, NearPoint):
             again = short & ~self.master.mixed[people]
             share = np.where(again, self._first_on_line(people, share, points), share)
             points = self._on_line(people, x0, x, share)
@@ -155,7 +160,7 @@ class _Search:
         """The least share of the way to x, above ``low``, at which the promise (held there, if it can be) is met."""
         x0, x = self.master.X0[people], self.x[people]
         high = np.where(low < 1.0, 1.0, BEYOND)
-        held = self.promise.held_at(held_at) if isinstance(self.promise, Held) else None
+        held = self.promise.frozen_at(held_at) if isinstance(self.promise, NearPoint) else None
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             points = self._on_line(people, x0, x, middle)

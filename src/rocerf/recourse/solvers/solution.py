@@ -44,6 +44,12 @@ class Solution:
         """Take back the points of these people."""
         self.points[people], self.values[people] = np.nan, np.nan
 
+    def given_up(self) -> Solution:
+        """The same without anybody's points."""
+        self.forget(np.arange(len(self.points)))
+        self.outcomes[:] = Outcome.GAVE_UP
+        return self
+
     def take(self, person: int, alone: Solution) -> None:
         """Take over the solution of one person solved alone."""
         self.points[person], self.values[person] = alone.points[0], alone.values[0]

@@ -7,7 +7,9 @@ person.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,8 +27,6 @@ from rocerf.recourse.solvers.sequential import solve_by_linearisation
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Progress
 
-SOLVERS = ("auto", "cutting_plane", "sequential", "penalty", "search")
-
 #: How far a point found on a stand-in may be moved on along its line, and in which steps.
 FARTHEST, FARTHER = 10.0, 1.05
 
@@ -34,15 +34,56 @@ FARTHEST, FARTHER = 10.0, 1.05
 MARGINS = 4
 
 
+#: What a solver asks of a promise, from the most to the least.
+Needs = Literal["cuts", "slopes", "values"]
+
+
+@dataclass(frozen=True)
+class NamedSolver:
+    """A solver that can be asked for by its name; ``knows_rules`` if it can keep more than bounds and directions."""
+
+    name: str
+    solve: Callable[..., Solution]
+    needs: Needs
+    summary: str
+    knows_rules: bool = True
+
+    def suits(self, promise: Promise) -> bool:
+        """Whether the promise has what the solver needs."""
+        return promise.concave if self.needs == "cuts" else promise.smooth or self.needs == "values"
+
+
+SOLVERS: dict[str, NamedSolver] = {}
+
+
+def register_solver(
+    name: str, solve: Callable[..., Solution], needs: Needs, summary: str, *, knows_rules: bool = True
+) -> None:
+    """Make a solver known by a name; "auto" is the first registered one that suits a promise.
+
+    ``solve(promise, master, delta, progress=...)`` gives a :class:`Solution`. One that needs only values is also given
+    ``anchors``, the training rows (n, d) near which to look, and a ``seed``.
+    """
+    if name in SOLVERS or name == "auto":
+        raise OptionError(f"Expected a new name for a solver, got {name!r}, which is taken; choose another.")
+    SOLVERS[name] = NamedSolver(name, solve, needs, summary, knows_rules)
+
+
+register_solver("cutting_plane", solve_by_cuts, "cuts", "the global optimum behind cuts")
+register_solver("sequential", solve_by_linearisation, "slopes", "repeated linearisation")
+register_solver("penalty", solve_by_penalty, "slopes", "Algorithm 1", knows_rules=False)
+register_solver("search", solve_by_search, "values", "a search that reads values alone")
+
+
 def solver_for(name: str, promise: Promise) -> str:
     """The solver to use: the named one if it can solve under this promise, for "auto" the best that can."""
-    one_of(name, "solver", SOLVERS)
-    best = "cutting_plane" if promise.concave else "sequential" if promise.smooth else "search"
+    one_of(name, "solver", ("auto", *SOLVERS))
+    best = next(solver.name for solver in SOLVERS.values() if solver.suits(promise))
     if name == "auto":
         return best
-    possible = name == "search" or (promise.concave if name == "cutting_plane" else promise.smooth)
-    searching = isinstance(promise, Learning) and name != "cutting_plane"
-    if not possible or searching or (isinstance(promise, PerPerson) and name != "cutting_plane"):
+    cuts = SOLVERS[name].needs == "cuts"
+    searching, personal = isinstance(promise, Learning) and not cuts, isinstance(promise, PerPerson) and not cuts
+    if searching or personal or not SOLVERS[name].suits(promise):
         reason = (
             "whose every reading is a search, and this solver would ask thousands of them"
             if searching
@@ -53,8 +94,7 @@ def solver_for(name: str, promise: Promise) -> str:
             else "which has no slopes"
         )
         raise OptionError(
-            f"Expected solver={best!r} for the promise {promise.wording.name!r}, {reason}, got {name!r}; leave it "
-            "to 'auto'."
+            f"Expected solver={best!r} for the promise {promise.name!r}, {reason}, got {name!r}; leave it to 'auto'."
         )
     return name
 
@@ -73,23 +113,9 @@ class Solver:
             return Solution.blank(*master.X0.shape)
         if isinstance(promise, PerPerson):
             return _person_by_person(promise, master, delta, progress)
-        if self.name == "cutting_plane":
-            return solve_by_cuts(promise, master, delta, progress=progress)
-        if self.name == "penalty":
-            return solve_by_penalty(promise, master, delta, progress=progress)
-        if self.name == "sequential":
-            return solve_by_linearisation(promise, master, delta, progress=progress)
-        X = self.train.X
-        return solve_by_search(
-            promise,
-            master,
-            delta,
-            lower=X.min(axis=0),
-            upper=X.max(axis=0),
-            anchors=X,
-            seed=self.seed,
-            progress=progress,
-        )
+        solver = SOLVERS[self.name]
+        near: dict[str, Any] = {"anchors": self.train.X, "seed": self.seed} if solver.needs == "values" else {}
+        return solver.solve(promise, master, delta, progress=progress, **near)
 
 
 def _person_by_person(promise: PerPerson, master: Master, delta: float, progress: Progress | None) -> Solution:
@@ -114,9 +140,7 @@ def _accepted_with_a_margin(model: Refittable, own: Promise, alone: Master, foun
         again = solve_by_cuts(own, alone, delta + margin) if margin else found
         if again.outcomes[0] is Outcome.FOUND and Plain(model).read(again.points).values[0] >= delta + GUARD / 2:
             return again
-    found.forget(np.array([0]))
-    found.outcomes[0] = Outcome.GAVE_UP
-    return found
+    return found.given_up()
 
 
 def _accepted_on_the_line(model: Refittable, own: Promise, alone: Master, found: Solution, delta: float) -> Solution:
@@ -125,14 +149,11 @@ def _accepted_on_the_line(model: Refittable, own: Promise, alone: Master, found:
         return found
     shares = np.exp(np.arange(0.0, np.log(FARTHEST), np.log(FARTHER)))[:, None]
     line = alone.allowed.clip(alone.X0 + shares * (found.points - alone.X0))
-    good = (Plain(model).read(line).values >= delta + GUARD / 2) & alone.allowed.of(np.zeros(len(line), int)).holds(
-        line
-    )
+    good = Plain(model).read(line).values >= delta + GUARD / 2
+    good &= alone.allowed.of(np.zeros(len(line), int)).holds(line)
     good &= np.array([own.read(point[None]).values[0] >= delta for point in line]) if good.any() else False
     if not good.any():
-        found.forget(np.array([0]))
-        found.outcomes[0] = Outcome.GAVE_UP
-        return found
+        return found.given_up()
     first = int(np.argmax(good))
     reading = own.read(line[[first]])
     found.points[0], found.values[0], found.worst_ids[0] = line[first], reading.values[0], reading.worst_ids(0)

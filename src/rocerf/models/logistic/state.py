@@ -1,21 +1,20 @@
-"""A logistic model on disk: arrays and one JSON text in an ``.npz`` file, no pickle.
+"""A logistic model as plain values and arrays, and back.
 
-Of a pipeline the file keeps what it does, which is the affine map, the schema with columns and types, the numbers put
-for missing ones and the deployed coefficients; the pipeline itself is given again when the file is read, if it is
+Of a pipeline the state keeps what it does, which is the affine map, the schema with columns and types, the numbers put
+for missing ones and the deployed coefficients; the pipeline itself is given again when the model is read, if it is
 needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.frames import Frames
-from rocerf.data.training_set_file import pack, plain_label, unpack
+from rocerf.data.training_set import plain_label, rows_in
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign, AnyDesign, Design
@@ -24,25 +23,23 @@ from rocerf.models.logistic.objective import Penalty
 from rocerf.models.sklearn.estimator_fitting import unfitted_copy
 from rocerf.models.sklearn.own_refit import OwnEstimator
 from rocerf.models.sklearn.pipeline_steps import split
-from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
-from rocerf.storage.whole_file import write_bytes
+from rocerf.storage.state import State
 from rocerf.types import Array
 
 if TYPE_CHECKING:
     from rocerf.models.sklearn.pipeline_parts import PipelineParts
 
 
-FILE_FORMAT = "rocerf-logistic-model/2"
+FORMAT = "rocerf-logistic-model/2"
 
-#: The largest move of training scores, by their size, when the optimum is found again from where a file has it.
+#: The largest move of training scores, by their size, when the optimum is found again from where a state has it.
 SAME_OPTIMUM = 1e-6
 
 
-def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
-    """Write model and training rows to one file, for its owner only."""
-    about, arrays = pack(fit.train)
+def state_of(fit: LogisticFit) -> State:
+    """Model and training rows."""
     weights, parts, design = fit.class_weight, fit.parts, fit.objective.design
-    about |= {
+    values = {
         "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
         "threshold": fit.threshold,
         "penalty": asdict(fit.objective.penalty),
@@ -54,19 +51,16 @@ def write_logistic(fit: LogisticFit, path: str | PathLike[str]) -> None:
         "retraining": fit.retraining,
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
-    arrays |= {"theta": fit.minimum.theta, **_design_arrays(design)}
-    if fit.deployed_theta is not None:
-        arrays["deployed_theta"] = fit.deployed_theta
-    if fit.arithmetic.design_error is not None:
-        arrays["design_error"] = fit.arithmetic.design_error
-    if parts is not None and parts.handicap is not None:
-        arrays["handicap"] = parts.handicap
-    images = None if parts is None else parts.training_images()
-    if images is not None:
-        arrays["images"] = images
-    if parts is not None and parts.recipe is not None and parts.recipe.missing.any():
-        arrays["missing"] = parts.recipe.missing
-    write_bytes(path, packed_arrays(FILE_FORMAT, about, arrays), private=True)
+    arrays = {
+        "theta": fit.minimum.theta,
+        **_design_arrays(design),
+        "deployed_theta": fit.deployed_theta,
+        "design_error": fit.arithmetic.design_error,
+        "handicap": None if parts is None else parts.handicap,
+        "images": None if parts is None else parts.training_images(),
+        "missing": parts.recipe.missing if parts and parts.recipe and parts.recipe.missing.any() else None,
+    }
+    return fit.train.state().extended(FORMAT, values, {k: v for k, v in arrays.items() if v is not None})
 
 
 def _design_arrays(design: AnyDesign) -> dict[str, Array]:
@@ -76,22 +70,24 @@ def _design_arrays(design: AnyDesign) -> dict[str, Array]:
     return {"centre": design.centre, "scale": design.scale}
 
 
-def read_logistic(path: str | PathLike[str], pipeline: Any = None) -> LogisticFit:
-    """The model of a file, its optimum found again by Newton; with its pipeline, if that is given."""
-    with reading(path, FILE_FORMAT, "LogisticModel.save"):
-        arrays, about = arrays_and_about(path, FILE_FORMAT)
-        fit = _fit(arrays, about)
+def fit_from(state: State, pipeline: Any = None) -> LogisticFit:
+    """The model of a state, its optimum found again by Newton; with its pipeline, if that is given."""
+    with state.understood(FORMAT, "LogisticModel.save"):
+        fit = _fit(state)
     if pipeline is None:
         return fit
     if fit.parts is None:
-        raise OptionError(f"Expected a pipeline only for a model made from one, got one for {path}; leave it out.")
-    parts = _with_pipeline(fit, fit.parts, pipeline, arrays.get("missing"))
+        raise OptionError(
+            f"Expected a pipeline only for a model made from one, got one for {state.source}; leave it out."
+        )
+    parts = _with_pipeline(fit, fit.parts, pipeline, state.arrays.get("missing"))
     own = None if fit.retraining is None else OwnEstimator.of(split(pipeline)[1])
     return replace(fit, parts=parts, own=own, unfitted=unfitted_copy(pipeline))
 
 
-def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
-    """The model, at the very parameters of the file once Newton has found the same optimum there."""
+def _fit(state: State) -> LogisticFit:
+    """The model, at the very parameters of the state once Newton has found the same optimum there."""
+    about, arrays = state.values, state.arrays
     design: AnyDesign = (
         AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
         if "matrix" in arrays
@@ -99,7 +95,7 @@ def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
     )
     theta = arrays["theta"]
     fit = LogisticFit.minimised(
-        unpack(about, arrays),
+        rows_in(state),
         design,
         Penalty(**about["penalty"]),
         None if about["class_weight"] is None else dict(about["class_weight"]),
@@ -116,24 +112,20 @@ def _fit(arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> LogisticFit:
         minimum=replace(fit.minimum, theta=theta),
         deployed_theta=arrays.get("deployed_theta"),
         polish=None if about["polish"] is None else Polish(**about["polish"]),
-        parts=_parts(about, arrays),
+        parts=_parts(state),
         arithmetic=Arithmetic(**about.get("arithmetic", {}), design_error=arrays.get("design_error")),
         retraining=about["retraining"],
     )
 
 
-def _parts(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PipelineParts | None:
+def _parts(state: State) -> PipelineParts | None:
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, checked_rule
 
-    if about.get("pipeline") is None:
+    said = state.values.get("pipeline")
+    if said is None:
         return None
-    frames = Frames.from_dict(about["pipeline"]["frames"])
-    return PipelineParts(
-        frames,
-        checked_rule(about["pipeline"]["preprocessing"]),
-        handicap=arrays.get("handicap"),
-        stored_images=arrays.get("images"),
-    )
+    frames, rule = Frames.from_dict(said["frames"]), checked_rule(said["preprocessing"])
+    return PipelineParts(frames, rule, handicap=state.arrays.get("handicap"), stored_images=state.arrays.get("images"))
 
 
 def _with_pipeline(

@@ -1,0 +1,114 @@
+"""From what a solver found to recourses: every point through the gate, everybody with a status and a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.data.schema import FeatureSchema
+from rocerf.recourse.asked import Asked
+from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.result import Recourses, Status
+from rocerf.recourse.solvers.solution import Outcome, Solution
+from rocerf.recourse.triage import Triage
+from rocerf.types import Array, Places
+from rocerf.words import Said
+
+if TYPE_CHECKING:
+    from rocerf.explainer.explainer import Rocerf
+
+#: A move of less than this share of a column's spread is a rounding error of a solver, and no change to ask for.
+UNMOVED = 1e-9
+
+_STATUS_OF = {
+    Outcome.FOUND: Status.ANSWERED,
+    Outcome.UNREACHABLE: Status.UNREACHABLE,
+    Outcome.NOT_ROBUST: Status.NOT_ROBUST,
+    Outcome.GAVE_UP: Status.GAVE_UP,
+}
+
+
+def assembled(explainer: Rocerf, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
+    """Recourses for everybody asked for, out of the solution for those whom the solver saw."""
+    matrix, asking = asked.matrix, triage.asking
+    withheld = _through_the_gate(explainer, solution, master, asked, asking)
+    people = len(matrix)
+    points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
+    points[asking], margins[asking] = solution.points, solution.values
+    found = np.isfinite(solution.points).all(axis=1)
+    costs[asking] = explainer.cost.of(solution.points, matrix[asking])
+    gaps[asking[found]] = solution.gaps[found]
+    scores[asking[found]] = explainer.model.score(solution.points[found])
+    retrainings = np.zeros(people, np.intp)
+    retrainings[asking] = solution.retrainings
+    statuses, reasons = list(triage.statuses), list(triage.reasons)
+    worst: list[NDArray[np.generic] | None] = [None] * people
+    for place, person in enumerate(asking):
+        statuses[person], reasons[person] = _ended(solution.outcomes[place], master, place, explainer.max_changes)
+        reasons[person] = withheld.get(place, reasons[person])
+        worst[person] = solution.worst_ids[place]
+    return Recourses(
+        people=matrix,
+        matrix=points,
+        costs=costs,
+        margins=margins,
+        statuses=tuple(statuses),
+        reasons=tuple(reasons),
+        schema=explainer.schema or FeatureSchema.free(explainer.model.train.columns),
+        settings=explainer.settings(),
+        index=asked.index,
+        worst_ids=tuple(worst),
+        retrainings=retrainings,
+        scores=scores,
+        held_out=explainer.held_out(points),
+        frame_columns=asked.frame_columns,
+        gaps=gaps,
+        frames=asked.frames,
+        missing=asked.missing,
+    )
+
+
+def _through_the_gate(
+    explainer: Rocerf, solution: Solution, master: Master, asked: Asked, asking: Places
+) -> dict[int, str]:
+    """Points as they leave, with the margins read there; the places of those who have none that passes, and why.
+
+    First without changes that are only a solver's rounding; where that fails, as the solver found them.
+    """
+    found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
+    own, allowed = solution.points[found], master.allowed.of(found)
+    # Of a model without slopes the least move may matter, so there nothing is put back.
+    spread = np.asarray(explainer.model.train.spread)
+    tidied = _without_rounding(own, allowed, spread) if explainer.promise.smooth else own
+    verdict = explainer.gate.first_passing(
+        [tidied.__getitem__, own.__getitem__], allowed, asked.missing_of(asking[found]), asked.frames
+    )
+    solution.points[found], solution.values[found] = verdict.points, verdict.margins
+    # Whoever says so, only what passed here was found.
+    solution.outcomes[solution.outcomes == Outcome.FOUND] = Outcome.GAVE_UP
+    solution.outcomes[found[verdict.passed]] = Outcome.FOUND
+    return {int(found[place]): verdict.reasons[place] for place in np.flatnonzero(~verdict.passed)}
+
+
+def _without_rounding(points: Array, allowed: FeasibleSet, spread: Array) -> Array:
+    """Points (P, d) without what moved by a solver's rounding only, unless a rule needs it: a value just outside."""
+    settled = np.where(np.abs(points - allowed.X0) <= UNMOVED * spread, allowed.X0, points)
+    keeps = allowed.holds(settled) | ~allowed.holds(points)
+    return np.where(keeps[:, None], settled, points)
+
+
+def _ended(outcome: Outcome, master: Master, place: int, max_changes: int | None) -> tuple[Status, str]:
+    """How a person's request ended, with the limit that may be why."""
+    status, allowed = _STATUS_OF[outcome], master.allowed
+    if status not in (Status.UNREACHABLE, Status.NOT_ROBUST):
+        return status, status.sentence
+    if allowed.excluded is not None and allowed.excluded[place]:
+        return Status.NO_FURTHER, Status.NO_FURTHER.sentence
+    if status is Status.UNREACHABLE and not master.possible(place):
+        return Status.CONTRADICTION, Status.CONTRADICTION.sentence
+    if max_changes is None:
+        return status, status.sentence
+    return status, Said.of("recourse.at_most", sentence=status.sentence, most=max_changes)
