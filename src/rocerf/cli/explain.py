@@ -184,12 +184,12 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
 
     numbers = [f.name for f in given if f.kind is not Kind.CATEGORICAL and f.name in frame.columns]
     gone = frame[numbers].isna()
-    told = [
+    unchecked = [
         f"{int(count)} of {len(frame)} rows have no value of {name!r}, and are not checked; a pipeline must fill it in"
         for name, count in gone.sum().items()
         if count
     ]
-    return frame[~gone.any(axis=1)], told
+    return frame[~gone.any(axis=1)], unchecked
 
 
 def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
@@ -199,7 +199,7 @@ def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
 
 
 def _plain_schema(train: Any) -> FeatureSchema:
-    """Numbers move freely; columns of 0 and 1 are questions, and nobody is told to be 1.13 of something."""
+    """Numbers move freely; columns of 0 and 1 are questions, and nobody is asked to be 1.13 of something."""
     from dataclasses import replace
 
     from rocerf.data.guess import Guess

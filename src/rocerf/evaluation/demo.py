@@ -98,7 +98,7 @@ class Demo:
     example: Example | None
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How many were refused, and how many of them were looked at."""
         shown = "" if self.denied == self.refused else f", the first {self.denied} of them shown"
         return f"{self.refused} of {self.applicants} applicants refused{shown}"

@@ -3,3 +3,4 @@
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.costs.registry import register_cost
 
+__all__ = ["Cost", "Norm", "register_cost"]
