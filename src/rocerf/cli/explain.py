@@ -104,23 +104,21 @@ def explain(
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
 
-    check_targets(_targets(out, alternatives, save_explainer), (train, people, model, pipeline, prices, schema))
-    if save_explainer is not None:
-        _check_saving(save_explainer, promise)
+    check_targets(
+        _targets(out, alternatives, save_explainer, promise), (train, people, model, pipeline, prices, schema)
+    )
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
-    ruled = _with_fixed(_rules(rules, fitted), immutable or [])
-    options = {"cost": _cost(cost, prices), "schema": ruled, "max_changes": max_changes}
+    options = {"cost": _cost(cost, prices), "schema": _rules(rules, fitted, immutable), "max_changes": max_changes}
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     batches = _answers(explainer, asking, alternatives, quiet=as_json)
     files = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.
     answers = zip(files, batches, strict=False)
     steps: list[Any] = [(path, partial(write_recourses, b, path, training_rows=training_rows)) for path, b in answers]
-    if save_explainer is not None:
-        steps.append((save_explainer, partial(explainer.save, save_explainer)))
+    steps += [] if save_explainer is None else [(save_explainer, partial(explainer.save, save_explainer))]
     written = write_each(steps)
     if as_json:
         print_document(_json_of(batches, alternatives, training_rows))
@@ -135,8 +133,8 @@ def register(app: typer.Typer) -> None:
     app.command()(explain)
 
 
-def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -> list[Target]:
-    """What will be written; alternatives beside the first one."""
+def _targets(out: Path | None, alternatives: int, save_explainer: Path | None, promise: str) -> list[Target]:
+    """What will be written, alternatives beside the first one; what could not be saved is refused before the work."""
     from rocerf.cli.files import check_output
 
     targets = []
@@ -145,11 +143,11 @@ def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -
         targets += [Target("--out", path) for path in _numbered(out, min(alternatives, MOST_CHECKED))]
     if save_explainer is not None:
         targets.append(Target("--save-explainer", save_explainer, folder=True))
+        _check_saving(save_explainer, promise)
     return targets
 
 
-def _check_saving(folder: Path, promise: opt.PromiseName) -> None:
-    """Refuse, before the work, what could not be saved."""
+def _check_saving(folder: Path, promise: str) -> None:
     from rocerf.explainer.files import check_folder
 
     if promise == opt.PLAIN:
@@ -187,10 +185,15 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
     return frame[~gone.any(axis=1)], unchecked
 
 
-def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
+def _rules(given: FeatureSchema | None, fitted: Any, immutable: Sequence[str] | None) -> FeatureSchema:
     """The schema of the file, however little it says; else the model's; else that of plain numbers."""
-    own: FeatureSchema | None = fitted.schema if given is None else given
-    return _plain_schema(fitted.train) if own is None else own
+    from rocerf.data.schema import Direction
+
+    rules: FeatureSchema | None = fitted.schema if given is None else given
+    rules = _plain_schema(fitted.train) if rules is None else rules
+    for name in immutable or ():
+        rules = rules.edit(name, direction=Direction.FIXED)
+    return rules
 
 
 def _plain_schema(train: Any) -> FeatureSchema:
@@ -205,14 +208,6 @@ def _plain_schema(train: Any) -> FeatureSchema:
         if ((column == 0) | (column == 1)).all():
             made = made.edit(name, kind=Kind.BINARY)
     return replace(made, guessed=Guess.of(made, fields=("kind",)))
-
-
-def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema:
-    from rocerf.data.schema import Direction
-
-    for name in immutable:
-        rules = rules.edit(name, direction=Direction.FIXED)
-    return rules
 
 
 def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
