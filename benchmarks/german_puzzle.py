@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import rocerf
 from benchmarks.record import write_record
 from rocerf.baselines import Scfe
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.retraining import OwnTraining
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import rocerf
 from benchmarks.record import write_record
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 
 
 def together_and_alone(device: str, many: int, alone: int, epochs: int) -> dict[str, float]:

@@ -25,6 +25,7 @@ from benchmarks.record import seconds, write_record
 from rocerf.baselines import Scfe
 from rocerf.data.adult import raw_table
 from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import DatasetUnavailableError
 from rocerf.explainer.explainer import Rocerf
@@ -183,7 +184,7 @@ def measure_speed() -> dict[str, Any]:
     for ids in worst:
         model.without(ids)
     single = (time.perf_counter() - start) / len(worst)
-    models = Adversary(model, explainer.k).models
+    models = ManyModels.of(model)
     batch = _batched_seconds(models, model, [r.worst_ids for r in recourses[:64]])
     return {
         "people": len(people),

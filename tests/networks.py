@@ -15,6 +15,7 @@ from problems import random_training_set
 from rocerf import NeuralModel, TrainingSet
 from rocerf.models.design import Design
 from rocerf.models.network.network import Architecture
+from rocerf.models.network.options import NetworkOptions
 from rocerf.models.network.retraining import OwnTraining
 from rocerf.models.network.training import Training
 
@@ -35,16 +36,8 @@ def trained(
     """A network of ours trained just so: what ``NeuralModel.fit`` makes, with the precision to be chosen as well."""
     design = Design(train.X.mean(axis=0), np.array(train.spread), False)
     shape = Architecture.of(train.X.shape[1], width=width, hidden_layers=hidden_layers)
-    return NeuralModel._trained(
-        train,
-        design,
-        OwnTraining(shape, training),
-        seed=seed,
-        threshold=threshold,
-        damping=damping,
-        device=device,
-        progress=None,
-    )
+    options = NetworkOptions(seed, threshold, damping, device)
+    return NeuralModel._trained(train, design, OwnTraining(shape, training), options)
 
 
 @cache

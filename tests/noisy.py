@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from rocerf import TrainingSet
 from rocerf.models.logistic.ensemble import LinearEnsemble
+from rocerf.models.model import Refittable
 from rocerf.promises import Simulated
 from rocerf.promises.simulated import SimulatedPromise
 
@@ -23,7 +24,7 @@ NOISES = {
 }
 
 
-class Noisy:
+class Noisy(Refittable):
     """A linear model whose retraining adds Gaussian noise to its parameters, so that all chances are known exactly.
 
     ``spoil`` adds this much to the scores of the models of a slice, as if they had been retrained badly.
@@ -32,21 +33,19 @@ class Noisy:
     def __init__(self, noise: np.ndarray, *, n: int = 120, spoil: tuple[slice, float] = (slice(0, 0), 0.0)) -> None:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, 2))
-        self.train = TrainingSet(X, (X @ SLOPES + ACCEPTANCE + rng.normal(size=n) > 0).astype(int))
+        self._train = TrainingSet(X, (X @ SLOPES + ACCEPTANCE + rng.normal(size=n) > 0).astype(int))
         self.noise, self.spoil = noise, spoil
         self.asked: list[tuple[list[tuple[Any, ...]], str, int]] = []
+
+    @property
+    def train(self) -> TrainingSet:
+        return self._train
 
     def matrix(self, X: Any) -> np.ndarray:
         return np.asarray(X, dtype=np.float64)
 
     def score(self, X: Any) -> np.ndarray:
         return self.matrix(X) @ SLOPES + ACCEPTANCE
-
-    def deployed_score(self, X: Any) -> np.ndarray:
-        return self.score(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        return (self.score(X) >= 0).astype(np.int64)
 
     def score_and_slope(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.score(X), np.broadcast_to(SLOPES, X.shape)

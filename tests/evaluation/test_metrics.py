@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from problems import random_training_set
 from rocerf import LogisticModel, TrainingSet
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import ColumnError, DataError, OptionError
 from rocerf.evaluation import Validity, average_validity, validity_curves
 

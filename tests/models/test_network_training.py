@@ -177,7 +177,7 @@ def test_a_warm_start_is_a_plain_loop_from_the_present_parameters() -> None:
     fresh = model.refitted(gone, retraining="fresh", seed=3)
     train = model.train
     given = Task(model.design(train.X), train.y, np.asarray(train.weights))
-    start, how = state_arrays(model.module), model._retrainer.training
+    start, how = state_arrays(model.module), model.retrainer.training
     for m, ids in enumerate(gone):
         kept = np.flatnonzero(~np.isin(train.ids, ids))
         seed = int(np.random.SeedSequence((3, m)).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -50,7 +50,9 @@ from rocerf.models.model import (
     Smooth,
     SmoothEnsemble,
 )
-from rocerf.models.network import model as neural
+from rocerf.models.network import objective as neural
+from rocerf.models.network.options import NetworkOptions
+from rocerf.models.network.retraining import OwnTraining
 
 TRAIN = random_training_set(5, n=90, d=3)
 
@@ -195,7 +197,8 @@ def test_the_curvature_is_the_dense_formula(make: Any, damping: Any, device: str
 
 def remade(model: NeuralModel, **changes: Any) -> NeuralModel:
     options = {"seed": model.seed, "threshold": model.threshold, "damping": "auto", "device": model.device} | changes
-    return NeuralModel(model.train, copy.deepcopy(model.module), model.design, model._retrainer, **options)
+    kept = (model.train, copy.deepcopy(model.module), model.design, model.retrainer)
+    return NeuralModel(*kept, NetworkOptions(**options))
 
 
 def test_the_curvature_of_a_linear_module_is_the_true_hessian() -> None:
@@ -265,7 +268,7 @@ def test_the_shifted_score_can_be_read_elsewhere_for_the_same_people() -> None:
 @every_model
 def test_an_ensemble_scores_as_its_networks_do(make: Any, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(device)
-    if model._own:
+    if isinstance(model.retrainer, OwnTraining):
         states = model.refitted([model.train.ids[:2], model.train.ids[5:9], model.train.ids[:0]]).arrays()
     else:
         alone = model._alone.arrays()

@@ -12,7 +12,7 @@ import pytest
 import rocerf
 from own_fits import PIPELINES, K, audited, fitted, loans, refitted_scores
 from rocerf import LogisticModel, Rocerf
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import OptionError
 from rocerf.evaluation.metrics import average_validity, worst_case_validity
 from rocerf.models.logistic.ensemble import LinearEnsemble

@@ -17,7 +17,7 @@ from noisy import ACCEPTANCE, NOISES, REFUSED, SLOPES, Noisy, chosen, climb
 from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
-from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
 from rocerf.errors import FileFormatError, NotConvergedError, OptionError
 from rocerf.evaluation import average_validity
 from rocerf.models.model import Refittable, Smooth
@@ -235,13 +235,13 @@ def test_all_models_are_trained_together_and_each_has_its_own_seed_and_deletion(
 def test_networks_of_the_three_groups_start_from_different_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_network()
     seen: list[int] = []
-    stack = type(model._retrainer).stack
+    stack = type(model.retrainer).stack
 
-    def spy(self: Any, train: Any, design: Any, kept: Any, seeds: list[int], *rest: Any) -> Any:
-        seen.extend(seeds)
-        return stack(self, train, design, kept, seeds, *rest)
+    def spy(self: Any, work: Any) -> Any:
+        seen.extend(work.seeds)
+        return stack(self, work)
 
-    monkeypatch.setattr(type(model._retrainer), "stack", spy)
+    monkeypatch.setattr(type(model.retrainer), "stack", spy)
     Simulated(shaping=4, choosing=5, checking=6).about(model, 3, seed=0).simulate()
     assert len(set(seen)) == len(seen) == 15
     simulated_seeds = set(seen)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import DataError, ModelError, OptionError
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.own_refit import RetrainingRule, as_retrained_by
 from rocerf.recourse.result import Recourses, Settings, finite_or_none
 from rocerf.types import Array
@@ -32,7 +31,7 @@ class PreprocessingDifference:
 
     @classmethod
     def between(
-        cls, model: LogisticModel, later: LogisticModel, ids: NDArray[Any], X: Array
+        cls, model: ExactModel, later: ExactModel, ids: NDArray[Any], X: Array
     ) -> PreprocessingDifference | None:
         """Of a model of a pipeline, the same retrained by its own rule, and points (P, d); None if it has no other."""
         other = model.with_preprocessing("frozen" if model.preprocessing == "refitted" else "refitted")
@@ -156,11 +155,11 @@ def recheck(
     answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
     before, after = np.full(len(answered), np.nan), np.full(len(answered), np.nan)
     before[answered] = model.score(matrix[answered])
-    own = getattr(as_retrained_by(model, refit), "own_refit", None) if len(rows) else None
+    own = as_retrained_by(model, refit).own_refit if len(rows) else None
     after[answered] = (later.score if own is None else own.without(rows).scores)(matrix[answered])
     difference = None
-    if isinstance(model, LogisticModel) and model.parts is not None and model.parts.recipe is not None:
-        assert isinstance(later, LogisticModel)
+    if isinstance(model, ExactModel) and model.parts is not None and model.parts.recipe is not None:
+        assert isinstance(later, ExactModel)
         difference = PreprocessingDifference.between(model, later, model.train.ids[rows], matrix[answered])
     names = tuple(name for batch in batches for name in batch.names)
     options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))

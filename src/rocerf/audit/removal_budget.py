@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.budget import largest_survived
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.certified import Certified
 from rocerf.types import Array, Progress
 
@@ -48,7 +48,7 @@ class RemovalBudget:
         )
 
 
-def _quick_proofs(model: LogisticModel) -> list[Certified]:
+def _quick_proofs(model: ExactModel) -> list[Certified]:
     """The proof for one deletion, where it is quick to make and the model is one that proofs can be about."""
     if len(model.train) > QUICK_PROOF_ROWS:
         return []
@@ -59,7 +59,7 @@ def _quick_proofs(model: LogisticModel) -> list[Certified]:
 
 
 def removal_budget(
-    model: LogisticModel,
+    model: ExactModel,
     X: Array,
     most: int,
     *,

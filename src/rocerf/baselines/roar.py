@@ -112,7 +112,7 @@ class ParameterBox:
     def _space(self) -> tuple[Standard, bool]:
         """The standardised columns of a linear model, and whether its intercept is a parameter."""
         space, intercept = Standard.of(self.model.train), True
-        design = getattr(self.model, "design", None)
+        design = self.model.design if isinstance(self.model, LinearModel) else None
         if isinstance(design, Design) and not design.intercept:  # a shift of the mean would need an intercept
             space, intercept = Standard(design.centre, space.spread), False
         return space, intercept

@@ -16,11 +16,11 @@ from rocerf.audit.recheck import check_same_model
 from rocerf.cli.csv_files import read_csv, write_csv
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
-from rocerf.deletion.adversary import Attacks
+from rocerf.deletion.attacks import Attacks
 from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError, RocerfError
 from rocerf.letters.files import letter_file_names
 from rocerf.letters.letter import Letter
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.recourse.result import Recourses
 from rocerf.storage.whole_file import write_files, write_text
 from rocerf.types import Array
@@ -140,7 +140,7 @@ class GivenPoints:
         """What the points' columns mean, if the file says so."""
         return self.source.schema if isinstance(self.source, Recourses) else None
 
-    def of(self, model: LogisticModel) -> tuple[Array, list[Any]]:
+    def of(self, model: ExactModel) -> tuple[Array, list[Any]]:
         """The points (P, d) of this model with their names; unanswered people and incomplete rows are left out."""
         if isinstance(self.source, Recourses):
             check_same_model(model, self.source)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.types import Array
+from rocerf.models.model import ExactModel
+from rocerf.types import Array, Places, Progress
 
 
 def largest_survived(
-    model: LogisticModel,
+    model: ExactModel,
     X: Array,
     most: int,
     *,
     effort: str = "normal",
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> NDArray[np.intp]:
+    progress: Progress | None = None,
+) -> Places:
     """For each point (P, d) the largest number of deletions that no deletion found contradicts, at most ``most``; (P,).
 
     -1 where the model refuses the point as it is. The number tried doubles until the adversary breaks the point,

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.shared import shared
 from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
 from rocerf.errors import ModelError, NotConvergedError
-from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
+from rocerf.models.model import ExactModel
 from rocerf.types import Array
 
 Rows = NDArray[np.intp]
@@ -103,14 +104,11 @@ class ManyModels:
     """The objective of a fitted model, evaluated for many deletions at once."""
 
     @classmethod
-    def of(cls, model: LogisticModel) -> ManyModels:
+    def of(cls, model: ExactModel) -> ManyModels:
         """The one for this model, made once however many adversaries ask."""
-        made = model.derived.get(cls)
-        if not isinstance(made, cls):
-            made = model.derived[cls] = cls(model)
-        return made
+        return shared(cls, model)
 
-    def __init__(self, model: LogisticModel) -> None:
+    def __init__(self, model: ExactModel) -> None:
         self.model = model
         objective = model.objective
         self.X = model.design(model.train.X)

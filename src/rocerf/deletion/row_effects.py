@@ -52,7 +52,7 @@ def effects_of(model: Model, *, seed: int = 0, in_memory: int = IN_MEMORY) -> Ef
     n, width = len(model.train), model.curvature().width
     if 8 * n * width > in_memory:
         return StreamedRowEffects(model)
-    if getattr(model, "device", "cpu") != "cpu":
+    if model.device != "cpu":
         from rocerf.deletion.device_effects import DeviceModel, DeviceRowEffects
 
         return DeviceRowEffects.of(cast(DeviceModel, model))

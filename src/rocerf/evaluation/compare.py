@@ -21,11 +21,10 @@ from rocerf.evaluation.methods import (
     explainer_named,
     method_names,
     methods_for,
-    retrains_exactly,
     words_of,
 )
 from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_validity
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses, Status
@@ -191,7 +190,7 @@ class _Answers:
         for place, (name, (validity,)) in enumerate(curves.items(), start=1):
             of_all = validity.mean * rows[name]["answered"] / len(self.people)
             rows[name] |= {"validity": validity.mean, "validity_se": validity.standard_error, "validity_all": of_all}
-            if retrains_exactly(self.model):
+            if isinstance(self.model, ExactModel):
                 effort = self.options.effort
                 worst = worst_case_validity(self.model, points[name], k, effort=effort, seed=seed, refit=refit)
                 rows[name]["worst_case_validity"] = worst

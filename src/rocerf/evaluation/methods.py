@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any, Protocol
 
 from rocerf import baselines
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.local_linear import Sampling
-from rocerf.models.model import LinearModel, Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses
-
-if TYPE_CHECKING:
-    from rocerf.models.logistic.model import LogisticModel
 
 #: Methods of each setting and model, in the order of the tables. `rocerf` is the paper's: first_order for logistic
 #: models, local_linear for networks; the last ones are ours.
@@ -84,14 +81,9 @@ def register_method(name: str, factory: Factory) -> None:
     _FACTORIES[name] = factory
 
 
-def retrains_exactly(model: Refittable) -> TypeGuard[LogisticModel]:
-    """Whether retraining ends at one optimum that an adversary can look for, as that of a logistic model does."""
-    return isinstance(model, LinearModel)
-
-
 def methods_for(model: Refittable) -> tuple[str, ...]:
     """The paper's methods and ours that suit a model."""
-    return METHODS["corrected", "lr" if retrains_exactly(model) else "nn"]
+    return METHODS["corrected", "lr" if isinstance(model, ExactModel) else "nn"]
 
 
 def _baseline(name: str) -> Factory:
@@ -105,7 +97,7 @@ def _promise(name: str) -> Factory:
 
 def _papers(model: Refittable, options: MethodOptions) -> Explainer:
     """The paper's method; for networks, with the preset ``authors``, its stand-in is fitted to their points."""
-    if retrains_exactly(model):
+    if isinstance(model, ExactModel):
         return _promise("first_order")(model, options)
     sampling: Sampling = "authors" if options.preset == "authors" else "widened"
     k = number_of_deletions(options.k, len(model.train))

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.adversary import Adversary, Attacks
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import DataError, OptionError, UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import LinearModel, Refittable, Retraining
+from rocerf.models.model import ExactModel, LinearModel, Refittable, Retraining
 from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule, as_retrained_by
 from rocerf.types import Array, Progress
 
@@ -105,7 +105,7 @@ def validity_curves(
 
 
 def worst_case_validity(
-    model: LogisticModel,
+    model: ExactModel,
     points: ArrayLike | pd.DataFrame,
     k: int | str,
     *,
@@ -128,7 +128,7 @@ def worst_case_validity(
     >>> worst_case_validity(model, plain.points, 4, effort="quick")
     0.0
     """
-    if not isinstance(model, LogisticModel):
+    if not isinstance(model, ExactModel):
         raise UnsupportedModelError(
             f"Expected a LogisticModel for the worst case, got {type(model).__name__}; its adversary retrains exactly, "
             "a network has no single optimum to retrain to: use average_validity for it."

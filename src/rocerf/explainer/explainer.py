@@ -22,8 +22,7 @@ from rocerf.errors import OptionError, SchemaError, UnsupportedModelError
 from rocerf.explainer.calibration import calibrate_delta
 from rocerf.explainer.files import read_explainer, restore, write_explainer
 from rocerf.explainer.own_fit_check import confirmed
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.options import checked_seed, positive_whole
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.by_name import default_k, promise_about
@@ -136,7 +135,7 @@ class Rocerf:
         self.effort = checked_effort(effort)
         self._promise = promise_about(promise, model, deletions, effort, seed)
         if schema is None:
-            schema = getattr(model, "schema", None)
+            schema = model.schema
         if schema is not None:
             if not isinstance(schema, FeatureSchema):
                 raise OptionError(
@@ -144,7 +143,7 @@ class Rocerf:
                     "make one with FeatureSchema.from_frame or FeatureSchema.free."
                 )
             schema.check_columns(model.train.columns)
-            _refuse_looser_kinds(schema, getattr(model, "schema", None))
+            _refuse_looser_kinds(schema, model.schema)
         self.schema = schema
         self.max_changes = None if max_changes is None else positive_whole(max_changes, "max_changes")
         self._table = cost if isinstance(cost, CostTable) else None
@@ -480,7 +479,7 @@ class Rocerf:
         Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
         explainer's own certificate if it has one, else that of a single deletion on tables of moderate size.
         """
-        if not isinstance(self.model, LogisticModel):
+        if not isinstance(self.model, ExactModel):
             raise UnsupportedModelError(
                 f"Expected a LogisticModel to look for the worst deletions in, got {type(self.model).__name__}, whose "
                 "retraining has no single outcome; use the promise 'simulated' and its held_out validity."

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.guess import guessed_again, leaving_out, named_categories
 from rocerf.errors import OptionError
-from rocerf.models.forgetting import forgotten
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
@@ -19,8 +18,6 @@ from rocerf.promises.retrained import Retrained
 from rocerf.promises.simulated import SimulatedPromise
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rocerf.data.schema import FeatureSchema
     from rocerf.explainer.explainer import Rocerf
     from rocerf.models.model import Refittable
@@ -33,7 +30,7 @@ def forgotten_explainer(explainer: Rocerf, ids: Iterable[Any]) -> Rocerf:
     from rocerf.explainer.explainer import Rocerf
 
     declared = _declared(explainer.schema, explainer._table)
-    model = forgotten(explainer.model, ids, declared)
+    model = explainer.model.forget(ids, declared=declared)
     return Rocerf(
         model,
         explainer.k,
@@ -73,21 +70,14 @@ def _named_in(price: Any) -> set[Any]:
 def _schema_of(explainer: Rocerf, model: Refittable) -> FeatureSchema | None:
     """The explainer's own schema over the columns of the model made anew."""
     schema = explainer.schema
-    own: FeatureSchema | None = getattr(model, "schema", None)
+    own = model.schema
     if schema is None or own is None:
         return schema if schema is None else guessed_again(schema, model.train.frame())
-    if schema is getattr(explainer.model, "schema", None):
+    if schema is explainer.model.schema:
         return own
     gone = [column for column in schema.columns if column not in own.columns]
-    again = leaving_out(guessed_again(schema, _own_rows(model), own.columns), gone)
+    again = leaving_out(guessed_again(schema, model.own_rows(), own.columns), gone)
     return replace(again, features=tuple(_no_looser(feature, own[feature.name]) for feature in again))
-
-
-def _own_rows(model: Any) -> pd.DataFrame:
-    """The training rows of a model from a pipeline, in the user's own columns, gaps included."""
-    parts = getattr(model, "parts", None)
-    frame: pd.DataFrame = model.estimator.own_rows(model.train.X) if parts is None else parts.recipe.frame
-    return frame
 
 
 def _no_looser(feature: Feature, known: Feature) -> Feature:

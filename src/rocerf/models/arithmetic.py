@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rocerf.types import Array
+from rocerf.words import Said
 
 #: Rounding errors of a design column that are allowed for at least, in units of the last place of what it adds up.
 LEAST_ERROR = 4 * np.finfo(np.float64).eps
@@ -55,15 +56,11 @@ class Arithmetic:
         """Whether it computes in less than double precision."""
         return self.bits < 64
 
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """What has to be said of a model that computes in less than double precision."""
         if not self.narrow:
             return ()
-        return (
-            f"the model taken over computes in {self.bits} bits: its scores differ from the ones here, in 64 bits, by "
-            f"up to {self.score_error:.2g} on the training rows, and so may those of the model it is retrained to; "
-            "nothing here allows for that, casting the columns to float64 removes it",
-        )
+        return (Said.of("models.arithmetic.narrow", bits=self.bits, error=f"{self.score_error:.2g}"),)
 
 
 def allowed_error(images: Array, stand_in: Array, scale: Array) -> Array:

@@ -75,16 +75,16 @@ class Design:
         """No scaling: the design row is the row as it is."""
         return cls(np.zeros(d), np.ones(d), intercept)
 
+    @classmethod
+    def for_rows(cls, train: TrainingSet, *, scale: bool, intercept: bool) -> Design:
+        """Columns of these rows in units of their own spread, about their own mean; or as they are."""
+        if not scale:
+            return cls.identity(train.X.shape[1], intercept=intercept)
+        return cls(np.array(train.centre), np.array(train.spread), intercept, standardises=True)
+
     def made_anew(self, train: TrainingSet) -> Design:
         """The scaling that these rows call for, with nothing of the present one; none where none was asked for."""
-        if self.standardises:
-            return Design.standardising(train, intercept=self.intercept)
-        return Design.identity(len(self.scale), intercept=self.intercept)
-
-    @classmethod
-    def standardising(cls, train: TrainingSet, *, intercept: bool) -> Design:
-        """Columns of these rows in units of their own spread, about their own mean."""
-        return cls(np.array(train.centre), np.array(train.spread), intercept, standardises=True)
+        return Design.for_rows(train, scale=self.standardises, intercept=self.intercept)
 
     @property
     def width(self) -> int:

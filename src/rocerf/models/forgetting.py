@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,27 +34,8 @@ if TYPE_CHECKING:
 AnyModel = TypeVar("AnyModel")
 
 
-def forgotten(model: AnyModel, ids: Iterable[Any], declared: Collection[str] = ()) -> AnyModel:
-    """The model made anew without these rows.
-
-    ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
-    """
-    made: Any
-    if isinstance(model, LogisticModel):
-        made = _logistic(model, ids, declared)
-    elif isinstance(model, EstimatorModel):
-        made = _estimator(model, ids, declared)
-    elif hasattr(model, "trained_anew"):  # a network; torch is not imported to find out
-        made = cast(Any, model).trained_anew(cast(Any, model).train.forget(ids))
-    else:
-        raise UnsupportedModelError(
-            f"Expected a LogisticModel, NeuralModel or EstimatorModel to forget rows, got {type(model).__name__}; "
-            "train it on the rows left and take it over again."
-        )
-    return cast(AnyModel, made)
-
-
-def _logistic(model: LogisticModel, ids: Iterable[Any], declared: Collection[str]) -> LogisticModel:
+def logistic_forgetting(model: LogisticModel, ids: Iterable[Any], declared: Collection[str]) -> LogisticModel:
+    """What :meth:`LogisticModel.forget` gives."""
     gone = model.train.positions(ids)
     left, fit = model.train.forget(model.train.ids[gone]), model._fit
     if fit.parts is not None:
@@ -109,7 +90,8 @@ def _logistic_pipeline(
     return _pipeline_again(unfitted, 0, parts.frames.schema, rows, taken_over, declared)
 
 
-def _estimator(model: EstimatorModel, ids: Iterable[Any], declared: Collection[str]) -> EstimatorModel:
+def estimator_forgetting(model: EstimatorModel, ids: Iterable[Any], declared: Collection[str]) -> EstimatorModel:
+    """What :meth:`EstimatorModel.forget` gives."""
     from rocerf.models.sklearn.pipeline import estimator_from_pipeline
     from rocerf.models.sklearn.pipeline_estimator import frames_of
 

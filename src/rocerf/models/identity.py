@@ -14,16 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rocerf.models.design import AffineDesign, Design
-from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Refittable
 
 #: Numbers are the same up to this share of the largest of their column; scores of networks and other estimators, which
 #: depend on threads and libraries, up to that.
 SAME, SAME_SCORE = 1e-9, 1e-6
-
-#: Training rows whose scores are compared, for models that are known by what they say.
-COMPARED_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +36,10 @@ class Identity:
             "number of deletions": int(k),
             "training rows": model.train.checksum,
             "favourable label": str(model.train.favourable),
-            "threshold": getattr(model, "threshold", None),
+            "threshold": model.threshold,
         }
-        if isinstance(model, LogisticModel):
-            return cls(values | _objective(model), _logistic_arrays(model))
-        arrays = {"scores": model.score(model.train.X[:COMPARED_ROWS]), **_parameters(model)}
-        return cls(values | _options(model), arrays)
+        own, arrays = model.known_by()
+        return cls(values | own, arrays)
 
     def difference(self, other: Identity) -> str | None:
         """What is not the same in the other one, in words; None where all is."""
@@ -86,59 +79,6 @@ def same_array(one: NDArray[Any], other: NDArray[Any], share: float = SAME) -> b
     if one.ndim > 1:
         sizes = sizes.max(axis=tuple(range(one.ndim - 1)), initial=0.0)
     return bool(np.isclose(one, other, rtol=0.0, atol=share * sizes, equal_nan=True).all())
-
-
-def _objective(model: LogisticModel) -> dict[str, Any]:
-    weights = model.class_weight
-    return {
-        "penalty of the model": model.penalty.per_model,
-        "penalty of each row": model.penalty.per_row,
-        "penalty of the intercept": model.objective.intercept_penalty,
-        "intercept": model.design.intercept,
-        "class weights": None if weights is None else sorted([str(label), float(w)] for label, w in weights.items()),
-        "preprocessing rule": model.preprocessing,
-        "rule of retraining": model.retraining,
-    }
-
-
-def _logistic_arrays(model: LogisticModel) -> dict[str, NDArray[Any]]:
-    objective, design = model.objective, model.design
-    arrays = {"parameters": model.theta, "penalties": objective.penalty_diagonal}
-    if isinstance(design, AffineDesign):
-        arrays |= {"design's matrix": design.matrix, "design's shift": design.shift}
-    elif isinstance(design, Design):
-        arrays |= {"design's centre": design.centre, "design's scale": design.scale}
-    further = {
-        "deployed parameters": model.deployed_theta,
-        "weights of rows": objective.weights,
-        "handicap": None if model.parts is None else model.parts.handicap,
-    }
-    return arrays | {name: values for name, values in further.items() if values is not None}
-
-
-def _parameters(model: Refittable) -> dict[str, NDArray[Any]]:
-    """The parameters of a network."""
-    if type(model).__name__ != "NeuralModel":
-        return {}
-    from rocerf.models.network.network import state_arrays
-
-    return {f"parameters {place}": values for place, values in enumerate(state_arrays(getattr(model, "module")))}  # noqa: B009
-
-
-def _options(model: Refittable) -> dict[str, Any]:
-    """The plain options of an estimator, by which it is fitted again."""
-    estimator = getattr(model, "estimator", None)
-    if estimator is None:
-        return {}
-    plain = {name: value for name, value in estimator.get_params().items() if _is_plain(value)}
-    return {
-        "estimator": type(estimator).__name__,
-        "estimator's options": sorted([n, repr(v)] for n, v in plain.items()),
-    }
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
 
 
 def _same_value(one: Any, other: Any) -> bool:

@@ -37,7 +37,7 @@ from rocerf.errors import UnsupportedModelError
 from rocerf.models.design import Design
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Refittable, ValueAndSlope
+from rocerf.models.model import LinearModel, Refittable
 from rocerf.models.options import one_of
 from rocerf.types import Array
 
@@ -139,13 +139,11 @@ def _first_accepted(model: Refittable, x0: Array, spread: Array, rng: np.random.
     return None
 
 
-class LocalLinearModel:
+class LocalLinearModel(LinearModel):
     """A logistic model of another model's decisions around one person; it cannot be retrained."""
 
-    deployed_theta: Array | None = None
-
     def __init__(self, train: TrainingSet, theta: Array, design: Design, class_counts: dict[Any, int]) -> None:
-        self._train, self._theta, self.design, self._class_counts = train, theta, design, class_counts
+        self._train, self._theta, self._design, self._class_counts = train, theta, design, class_counts
 
     @classmethod
     def around(
@@ -163,12 +161,22 @@ class LocalLinearModel:
 
     def afresh(self) -> LocalLinearModel:
         """The same without what it has computed about all rows."""
-        return LocalLinearModel(self._train, self._theta, self.design, self._class_counts)
+        return LocalLinearModel(self._train, self._theta, self._design, self._class_counts)
 
     @property
     def train(self) -> TrainingSet:
         """The rows whose deletion is feared: those of the model it stands in for."""
         return self._train
+
+    @property
+    def design(self) -> Design:
+        """Columns in units of their spread, and an intercept."""
+        return self._design
+
+    @property
+    def class_counts(self) -> dict[Any, int]:
+        """Training rows of each label."""
+        return self._class_counts
 
     @property
     def theta(self) -> Array:
@@ -178,19 +186,6 @@ class LocalLinearModel:
     def score(self, X: ArrayLike) -> Array:
         """Scores of shape (P,)."""
         return self.design(np.asarray(X, dtype=np.float64)) @ self.theta
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """1 where the stand-in accepts, else 0."""
-        return (self.score(X) >= 0).astype(np.int64)
-
-    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores (P,) and slopes (P, d)."""
-        slopes, constants = self.halfspaces(self.theta)
-        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
-
-    def score_gradient(self, X: Array) -> Array:
-        """Design rows, shape (P, d + 1)."""
-        return self.design(X)
 
     @cached_property
     def _rows(self) -> tuple[Array, Array, Array]:
@@ -210,19 +205,9 @@ class LocalLinearModel:
             (design * (weights * p * (1.0 - p))[:, None]).T @ design + len(design) * DAMPING * np.eye(design.shape[1])
         )
 
-    def shifted_score(self, shifts: Array) -> ValueAndSlope:
-        """Scores and slopes of the stand-in with moved parameters."""
-        slopes, constants = self.halfspaces(self.theta + shifts)
-        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
-
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Slopes and constants in schema space."""
         return self.design.in_schema_space(coefficients)
-
-    def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove."""
-        label, count = min(self._class_counts.items(), key=lambda item: item[1])
-        return label if count <= k else None
 
     def without(self, ids: Iterable[Any]) -> NoReturn:
         """It has no training of its own."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rocerf.errors import OptionError
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
+from rocerf.models.model import ExactModel, FirstOrderModel, LinearModel, Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
@@ -19,11 +18,11 @@ from rocerf.promises.simulated import DELETIONS, Simulated
 #: What each named promise can be given about: a test of the model, and the promise about it.
 PROMISES: dict[str, tuple[Callable[[Any], bool], Callable[[Any, int, str, int], Promise]]] = {
     "retrained": (
-        lambda model: isinstance(model, LogisticModel),
+        lambda model: isinstance(model, ExactModel),
         lambda model, k, effort, seed: Retrained(model, k, effort=effort, seed=seed),
     ),
     "certified": (
-        lambda model: isinstance(model, LogisticModel),
+        lambda model: isinstance(model, ExactModel),
         lambda model, k, _effort, _seed: Certified(model, k),
     ),
     "first_order": (

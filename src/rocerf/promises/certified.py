@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.columns import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, refuse_refitted_preprocessing, vanishing_class
 from rocerf.types import Array, Progress
@@ -59,7 +59,7 @@ class Certified:
     smooth = True
     searches: tuple[str, ...] = ()
 
-    def __init__(self, model: LogisticModel, k: int, *, options: Options | None = None) -> None:
+    def __init__(self, model: ExactModel, k: int, *, options: Options | None = None) -> None:
         refuse_refitted_preprocessing(model, self.wording.name)
         _refuse_unknown_arithmetic(model)
         self.model = model
@@ -200,7 +200,7 @@ def _rows_of(points: Any, matrix: Array, which: NDArray[np.intp]) -> Any:
     return points.iloc[which] if is_frame(points) else matrix[which]
 
 
-def _refuse_unknown_arithmetic(model: LogisticModel) -> None:
+def _refuse_unknown_arithmetic(model: ExactModel) -> None:
     """A proof about numbers that the user's model does not compute with says nothing about that model."""
     if model.arithmetic.narrow:
         raise UnsupportedModelError(

@@ -69,7 +69,7 @@ class FirstOrder:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """For a network, what its first order is worth."""
-        damping = getattr(self.model, "damping", None)
+        damping = self.model.damping
         if damping is None:
             return ()
         return (

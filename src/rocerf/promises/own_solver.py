@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import ModelError
 from rocerf.models.logistic.ensemble import LinearEnsemble
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.models.sklearn.own_refit import OwnFit, OwnRefit
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
@@ -47,7 +47,7 @@ WORK = 6e9
 def own_solver(inner: Promise, *, seed: int = 0) -> Promise:
     """The promise with an allowance for the user's own solver, where that is what retrains its model."""
     model = getattr(inner, "model", None)
-    if not isinstance(inner, Retrained | Certified | FirstOrder) or not isinstance(model, LogisticModel):
+    if not isinstance(inner, Retrained | Certified | FirstOrder) or not isinstance(model, ExactModel):
         return inner
     return _kind(inner)(inner, seed=seed) if model.own_refit is not None else inner
 
@@ -85,7 +85,7 @@ class OwnSolver:
 
     def __init__(self, inner: Promise, *, seed: int = 0) -> None:
         model = getattr(inner, "model", None)
-        assert isinstance(model, LogisticModel)
+        assert isinstance(model, ExactModel)
         self.inner, self.model = inner, model
         self._seed = seed
         self._errors: LinearEnsemble | None = None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
-from rocerf.models.model import FirstOrderModel, Refittable
+from rocerf.models.model import Classifier, FirstOrderModel, Refittable
 from rocerf.types import Array
 
 
@@ -192,9 +192,9 @@ class Held(Protocol):
         ...
 
 
-def refuse_refitted_preprocessing(model: object, promise: str) -> None:
+def refuse_refitted_preprocessing(model: Classifier, promise: str) -> None:
     """Promises whose mathematics knows one design only are not for pipelines whose preprocessing is fitted again."""
-    if getattr(model, "preprocessing", None) == "refitted":
+    if model.preprocessing == "refitted":
         raise OptionError(
             f"Expected a pipeline with preprocessing='frozen' for the promise {promise!r}, whose mathematics is about "
             "preprocessing that stays as it is, got preprocessing='refitted'; use the promise 'retrained' or "

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.adversary import Adversary, Attacks
+from rocerf.deletion.adversary import Adversary
+from rocerf.deletion.attacks import Attacks
 from rocerf.errors import OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Reading, Wording, vanishing_class
 from rocerf.types import Array
@@ -85,7 +86,7 @@ class Retrained:
     smooth = True
 
     def __init__(
-        self, model: LogisticModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
+        self, model: ExactModel, k: int, *, effort: str = "normal", slack: float = SLACK, seed: int = 0
     ) -> None:
         if not 0 <= slack < 1:
             raise OptionError(f"Expected slack to be a share of the drop from 0 up to 1, got {slack}.")

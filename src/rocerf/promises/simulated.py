@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.retraining import random_deletion_sizes, random_deletions
+from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
 from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
 from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, Smooth, SmoothEnsemble
 from rocerf.models.options import positive_whole
@@ -189,7 +189,7 @@ class SimulatedPromise:
         """The factor chosen and, where they can be written as arrays, the simulated models."""
         if self.factor is None:
             return {}
-        models: list[Array] = getattr(self._models, "arrays", list)()
+        models: list[Array] = [] if self._models is None else self._models.arrays()
         return {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
 
     def from_arrays(self, arrays: Mapping[str, Array]) -> None:

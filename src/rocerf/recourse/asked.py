@@ -35,7 +35,7 @@ class Asked:
     def of(cls, X: Any, model: Refittable) -> Asked:
         """From what the user handed over: a table of numbers, or a DataFrame in the model's own columns."""
         train = model.train
-        frames: Frames | None = getattr(model, "frames", None)
+        frames = model.frames
         if frames is not None and frames.are_of(X):
             _refuse_nameless(X)
             matrix, names, problems = frames.encode(X)
@@ -81,8 +81,7 @@ def handed_out(
     In those columns ``people`` (P, d) who came without the features ``missing`` and do not change them are without them
     again, and it is the pipeline that fills them in.
     """
-    frames: Frames | None = getattr(model, "frames", None)
-    return points if frames is None else frames.decode(points, people=people, missing=missing)
+    return points if model.frames is None else model.frames.decode(points, people=people, missing=missing)
 
 
 def judged(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rocerf.data.datasets import Dataset, load_dataset
-from rocerf.deletion.retraining import random_deletions
+from rocerf.deletion.random_deletions import random_deletions
 from rocerf.evaluation.costs import costs_of
 from rocerf.evaluation.methods import PRESET_OF, MethodOptions, explainer_named, words_of
 from rocerf.evaluation.metrics import worst_case_validity

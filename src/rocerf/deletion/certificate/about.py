@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.models.identity import same_array
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 from rocerf.types import Array
 from rocerf.version import __version__
 
@@ -37,7 +37,7 @@ class CertifiedAbout:
     version: str = __version__
 
     @classmethod
-    def of(cls, model: LogisticModel, k: int) -> Self:
+    def of(cls, model: ExactModel, k: int) -> Self:
         """Of this model and k, by this version."""
         objective, train = model.objective, model.train
         return cls(

@@ -28,13 +28,13 @@ from rocerf.deletion.certificate.simple_bound import simple_piece
 from rocerf.deletion.certificate.stacked_pieces import Fears
 from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import ModelError, OptionError
-from rocerf.models.logistic.model import LogisticModel
+from rocerf.models.model import ExactModel
 
 _REFERENCE_POINTS = 32
 _SIMPLE_WORK = 5e9  # rows^2 times columns above which the simple version is not tried
 
 
-def certify_model(model: LogisticModel, k: int, options: Options | None = None) -> Certificate:
+def certify_model(model: ExactModel, k: int, options: Options | None = None) -> Certificate:
     """Prove a lower bound of ``x'theta_S`` for every deletion of at most k of the model's training rows.
 
     It is about the rows that the model is really trained on (``model.training_design()``: those its pipeline makes, of

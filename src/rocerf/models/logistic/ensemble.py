@@ -1,11 +1,18 @@
-"""Many linear models asked for their scores at once."""
+"""Many linear models, retrained already, asked for their scores at once.
+
+Retraining many at once is :mod:`rocerf.deletion.many_models`; networks have :mod:`rocerf.models.network.ensemble`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rocerf.types import Array
+import numpy as np
+from numpy.typing import NDArray
+
+from rocerf.types import Array, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +27,22 @@ class LinearEnsemble:
 
     slopes: Array
     constants: Array
+
+    @classmethod
+    def of(
+        cls,
+        deletions: Sequence[NDArray[Any]],
+        halfspace: Callable[[NDArray[Any]], tuple[Array, Array | float]],
+        columns: int,
+        progress: Progress | None = None,
+    ) -> LinearEnsemble:
+        """The models after each of M deletions, whose slopes (d,) and constant ``halfspace`` finds one by one."""
+        slopes, constants = np.empty((len(deletions), columns)), np.empty(len(deletions))
+        for trial, deleted in enumerate(deletions):
+            slopes[trial], constants[trial] = halfspace(deleted)
+            if progress is not None:
+                progress(trial + 1, len(deletions))
+        return cls(slopes, constants)
 
     def __len__(self) -> int:
         return len(self.constants)

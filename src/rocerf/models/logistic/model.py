@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -10,32 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
 
-from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AnyDesign, Design, with_ones
+from rocerf.models.logistic.about import assumptions_of, known_by
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.logistic.fit import LogisticFit, Polish
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Retraining, ValueAndSlope
+from rocerf.models.model import ExactModel, Retraining, class_counts
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.linear_model import LogisticRegression
 
     from rocerf.data.frames import Frames
-    from rocerf.data.schema import FeatureSchema
     from rocerf.models.sklearn.own_refit import OwnRefit, RetrainingRule
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
 
 
-class LogisticModel:
+class LogisticModel(ExactModel):
     """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
 
     Make one with :meth:`fit`, :meth:`from_sklearn` or :func:`rocerf.from_pipeline`. It accepts a person when
@@ -55,8 +54,6 @@ class LogisticModel:
 
     def __init__(self, fit: LogisticFit) -> None:
         self._fit = fit
-        #: What other rooms have computed from this model and want to find again, by type.
-        self.derived: dict[type, object] = {}
 
     @classmethod
     def fit(
@@ -90,10 +87,7 @@ class LogisticModel:
         if C is not None and gamma is not None:
             raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
         penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
-        if scale:
-            design = Design.standardising(train, intercept=fit_intercept)
-        else:
-            design = Design.identity(train.X.shape[1], intercept=fit_intercept)
+        design = Design.for_rows(train, scale=scale, intercept=fit_intercept)
         return cls(LogisticFit.minimised(train, design, penalty, class_weight, checked_threshold(threshold)))
 
     @classmethod
@@ -108,11 +102,10 @@ class LogisticModel:
     ) -> LogisticModel:
         """Take over a fitted scikit-learn ``LogisticRegression``; ``train`` must hold its training rows.
 
-        scikit-learn stops at a tolerance. Newton carries the fit on to its optimum, and
-        :attr:`polish` records how far the scores moved. A move of more than 0.1 standard deviations
-        is refused: the model was fitted on other rows, columns or settings, or did not converge.
-        This check cannot notice a few missing rows, or many that resemble the rest; passing the right
-        ones is up to the caller.
+        scikit-learn stops at a tolerance. Newton carries the fit on to its optimum, and :attr:`polish` records how far
+        the scores moved. A move of more than 0.1 standard deviations is refused: the model was fitted on other rows,
+        columns or settings, or did not converge. This check cannot notice a few missing rows, or many that resemble the
+        rest; passing the right ones is up to the caller.
 
         ``retraining`` says who retrains after a deletion: "own", you do, by fitting this estimator again, whose
         tolerance promises then allow for; or "exact", what you deploy is :meth:`without`.
@@ -126,19 +119,13 @@ class LogisticModel:
         >>> model.polish.shift < 0.1
         True
         """
-        from rocerf.models.sklearn.estimator_fitting import unfitted_copy
-        from rocerf.models.sklearn.own_refit import OwnEstimator, checked_retraining
-        from rocerf.models.sklearn.reader import read_logistic_regression
+        from rocerf.models.sklearn.own_refit import checked_retraining, fit_taken_over
 
         rule = checked_retraining(retraining)
         refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
-        read = read_logistic_regression(fitted, train)
-        design = Design.identity(train.X.shape[1], intercept=read.intercept)
-        fit = LogisticFit.taken_over(fitted, read, train, design, checked_threshold(threshold)).computing_as(fitted)
-        own = OwnEstimator.of(fitted)
-        return cls(replace(fit, own=own, retraining=rule, unfitted=unfitted_copy(fitted)))
+        return cls(fit_taken_over(fitted, train, checked_threshold(threshold), rule))
 
     @property
     def train(self) -> TrainingSet:
@@ -191,11 +178,6 @@ class LogisticModel:
         return self._fit.threshold
 
     @property
-    def offset(self) -> float:
-        """``score = x~'theta - offset``."""
-        return float(logit(self._fit.threshold))
-
-    @property
     def parts(self) -> PipelineParts | None:
         """What a model has that came from a pipeline."""
         return self._fit.parts
@@ -204,11 +186,6 @@ class LogisticModel:
     def frames(self) -> Frames | None:
         """Between the user's own columns and schema space, for a model from a pipeline."""
         return None if self.parts is None else self.parts.frames
-
-    @property
-    def schema(self) -> FeatureSchema | None:
-        """What the user's columns mean, for a model from a pipeline."""
-        return None if self.parts is None else self.parts.frames.schema
 
     @property
     def preprocessing(self) -> PreprocessingRule | None:
@@ -280,15 +257,6 @@ class LogisticModel:
             beyond += X @ self.parts.handicap
         return beyond
 
-    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
-        """1 where accepted, else 0, by the model as deployed; shape (P,).
-
-        For a model taken over from scikit-learn these are scikit-learn's own decisions, about whoever can be answered.
-        Rows that are no values of the schema are 0, whatever the pipeline makes of them: categories that it has not
-        seen, and missing numbers for which it puts no single one.
-        """
-        return (self.deployed_score(X) >= 0).astype(np.int64)
-
     def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Scores of the model people are judged by today, shape (P,); for our own fit, :meth:`score`.
 
@@ -300,20 +268,6 @@ class LogisticModel:
             return scores
         own = self.parts.own_log_odds(X, matrix) - self.offset
         return np.where(np.isnan(own), scores, own)
-
-    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
-
-        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
-        """
-        if self.parts is not None:
-            return self.parts.matrix(X)
-        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
-        return matrix
-
-    def score_gradient(self, X: Array) -> Array:
-        """The design rows: ``d score / d theta``, shape (P, p)."""
-        return self.design(X)
 
     def training_design(self) -> Array:
         """The design rows that it is trained on, (n, p): those that a pipeline itself makes of its training rows."""
@@ -346,16 +300,6 @@ class LogisticModel:
             slopes = slopes + self.parts.handicap
         return slopes, constants - self.offset
 
-    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores (P,) and their gradients in x, (P, d): the same everywhere."""
-        slopes, constants = self.halfspaces(self.theta)
-        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
-
-    def shifted_score(self, shifts: Array) -> ValueAndSlope:
-        """For shifts of the parameters (P, p): the map from points (P, d) to the moved models' scores and slopes."""
-        slopes, constants = self.halfspaces(self.theta + shifts)
-        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
-
     def refitted(
         self,
         deletions: Sequence[NDArray[Any]],
@@ -370,13 +314,12 @@ class LogisticModel:
         """
         if self.own_refit is not None:
             return self.own_refit.halfspaces([self.train.positions(ids) for ids in deletions], progress)
-        slopes, constants = np.empty((len(deletions), self.train.X.shape[1])), np.empty(len(deletions))
-        for trial, ids in enumerate(deletions):
+
+        def halfspace(ids: NDArray[Any]) -> tuple[Array, Array]:
             later = self.without(ids) if len(ids) else self
-            slopes[trial], constants[trial] = later.halfspaces(later.theta)
-            if progress is not None:
-                progress(trial + 1, len(deletions))
-        return LinearEnsemble(slopes, constants)
+            return later.halfspaces(later.theta)
+
+        return LinearEnsemble.of(deletions, halfspace, self.train.X.shape[1], progress)
 
     def restored(self, arrays: Sequence[Array]) -> LinearEnsemble:
         """Retrained models from their saved arrays."""
@@ -393,7 +336,7 @@ class LogisticModel:
         """
         return LogisticModel(self._fit.without(ids))
 
-    def forget(self, ids: Iterable[Any]) -> LogisticModel:
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> LogisticModel:
         """A new model in which nothing of these rows is left, as if they had never been there.
 
         Our own fit is made anew with the same options: scaling from the rows left, parameters from 0. A model taken
@@ -402,61 +345,35 @@ class LogisticModel:
         again (what was declared stays, see :class:`rocerf.FeatureSchema`). Files keep no estimators: read from one, a
         bare LogisticRegression becomes our exact optimum on the rows left, without deployed coefficients, and
         retraining means :meth:`without` from then on (:attr:`retraining` is "exact"); of a pipeline, give it to
-        :meth:`load`. This object and what was saved of it keep the rows: drop them.
+        :meth:`load`. ``declared`` are columns of schema space (``feature=category``) that stay though no row left has
+        the category. This object and what was saved of it keep the rows: drop them.
         """
-        from rocerf.models.forgetting import forgotten
+        from rocerf.models.forgetting import logistic_forgetting
 
-        return forgotten(self, ids)
+        return logistic_forgetting(self, ids, declared)
 
     @cached_property
     def class_counts(self) -> dict[Any, int]:
         """Rows of each label that carry weight."""
-        weights = self.objective.weights
-        counted = np.ones(len(self.train), bool) if weights is None else weights > 0
-        good = int(self.train.y[counted].sum())
-        return {self.train.favourable: good, self.train.unfavourable: int(counted.sum()) - good}
+        return class_counts(self.train, self.objective.weights)
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove, if retraining then has no optimum."""
         lam = self.penalty.strength(len(self.train))
-        if not self.design.intercept or self._fit.objective.intercept_penalty * lam > 0:
-            return None
-        label, count = min(self.class_counts.items(), key=lambda item: item[1])
-        return label if count <= k else None
+        one_class_will_do = not self.design.intercept or self.objective.intercept_penalty * lam > 0
+        return None if one_class_will_do else super().removable_class(k)
 
-    def assumptions(self) -> tuple[str, ...]:
+    def own_rows(self) -> pd.DataFrame:
+        """The training rows in the user's own columns, gaps included."""
+        return super().own_rows() if self.parts is None else self.parts.needed_recipe().frame
+
+    def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences: objective, scaling, threshold, tolerance."""
-        penalty = self.penalty
-        convention = (
-            f"retraining minimises the summed loss plus a penalty that stays {penalty.per_model:g}/2 |theta|^2 "
-            "whatever the number of rows (scikit-learn's convention)"
-            if penalty.per_row == 0
-            else f"retraining minimises the mean loss plus {penalty.per_row / 2:g} |theta|^2 (the paper's convention)"
-        )
-        return (
-            convention,
-            *self._what_stays(),
-            *self._who_retrains(),
-            *self.arithmetic.assumptions(),
-            f"the model is at the optimum of this objective to {max(self.optimality, 1e-10):.0e} (Newton decrement)",
-        )
+        return assumptions_of(self)
 
-    def _what_stays(self) -> tuple[str, ...]:
-        if self.parts is None:
-            return ("scaling, class weights and the decision threshold stay as they are when rows are deleted",)
-        return self.parts.assumptions()
-
-    def _who_retrains(self) -> tuple[str, ...]:
-        if self._fit.retraining is None:
-            return ()
-        if self.own_refit is not None:
-            return (f"after deletions the model is retrained from scratch by its user, with {self.own_refit.own}",)
-        if self._fit.retraining == "own":
-            return (
-                "the estimator that really retrains the model is not at hand; beyond what a promise allows for, its "
-                "fit may stop short of the exact optimum",
-            )
-        return ("retraining means rocerf's exact retraining (model.without), of which another fit may stop short",)
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others: objective, design, parameters."""
+        return known_by(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write model and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).

@@ -1,4 +1,7 @@
-"""Many networks of one shape, asked for their scores at once."""
+"""Many networks of one shape, trained already, asked for their scores at once.
+
+Training many at once is :mod:`rocerf.models.network.training`.
+"""
 
 from __future__ import annotations
 

@@ -1,51 +1,38 @@
-"""Neural networks with one logit, and what deleting rows does to them.
-
-The objective, once for all: ``F(theta) = sum_i omega_i loss_i(theta) + n weight_decay/2 |theta|^2``, a total over
-the n training rows with cross entropy ``loss_i``. Then, with logits ``z_i``, ``p_i = sigma(z_i)`` and Jacobians
-``J_i = dz_i/dtheta``,
-
-    g_i = omega_i (p_i - y_i) J_i + weight_decay theta,        (a row's share: the penalty is on the mean loss)
-    H   = sum_i omega_i p_i (1 - p_i) J_i J_i' + n (weight_decay + damping) I,
-
-the generalised Gauss-Newton matrix with a damping. Deleting row i moves theta by ``+ H^-1 g_i`` to first order. A
-network stops before its optimum, so this describes retraining *on from the present parameters*; a fresh
-initialisation moves the score more than a few deleted rows do, which is what the promise ``simulated`` is for.
-"""
+"""Neural networks with one logit, and the rows they were trained on."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
-from rocerf.data.columns import people_matrix
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DidNotTrainError, FileFormatError, OptionError, UnsupportedModelError
+from rocerf.errors import FileFormatError, OptionError, UnsupportedModelError
 from rocerf.models.design import Design
-from rocerf.models.model import RETRAININGS, Retraining, ValueAndSlope
+from rocerf.models.model import RETRAININGS, FirstOrderModel, Refittable, Retraining, ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.network import (
     Architecture,
-    Tensor,
-    array,
     checked_device,
     is_module,
     precision_of,
     state_arrays,
-    tensor,
     with_state,
 )
-from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, UsersTraining
-from rocerf.models.network.slopes import NetworkSlopes, refuse_strange_module
+from rocerf.models.network.objective import NetworkObjective
+from rocerf.models.network.options import NetworkOptions, derived_seed, device_here
+from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, Retrainings, UsersTraining, refuse_constant
+from rocerf.models.network.slopes import refuse_strange_module
 from rocerf.models.network.training import Training
-from rocerf.models.options import checked_seed, checked_threshold, one_of, positive, positive_whole, refuse_bare_rows
+from rocerf.models.options import checked_seed, one_of, positive_whole, refuse_bare_rows
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,11 +40,7 @@ if TYPE_CHECKING:
     from rocerf.models.network.gauss_newton import GaussNewton
 
 
-#: Bytes of the Jacobians held at a time while people are asked for theirs.
-JACOBIAN_BYTES = 128 * 2**20
-
-
-class NeuralModel:
+class NeuralModel(FirstOrderModel, Refittable):
     """A network with one logit, the rows it was trained on, and the way it is trained again.
 
     Make one with :meth:`fit` (the paper's network) or :meth:`from_torch` (any module). It accepts a person when
@@ -76,23 +59,13 @@ class NeuralModel:
     """
 
     def __init__(
-        self,
-        train: TrainingSet,
-        module: Any,
-        design: Design,
-        retrainer: Retrainer,
-        *,
-        seed: int,
-        threshold: float,
-        damping: float | Literal["auto"],
-        device: str,
+        self, train: TrainingSet, module: Any, design: Design, retrainer: Retrainer, options: NetworkOptions
     ) -> None:
-        self._train, self._design, self._retrainer = train, design, retrainer
-        self._module = module.to(device).eval()
-        for parameter in self._module.parameters():
-            parameter.requires_grad_(False)
-        self.seed, self.threshold, self.device = seed, threshold, device
-        self._damping = damping
+        self._train, self._options = train, options
+        #: The scaling before the module, and how the network is trained again.
+        self.design, self.retrainer = design, retrainer
+        #: The torch module behind the scaling, in float64.
+        self.module = module.to(options.device).eval().requires_grad_(False)
 
     @classmethod
     def fit(
@@ -117,52 +90,25 @@ class NeuralModel:
 
         Parameters
         ----------
-        train : TrainingSet
-            n rows, d columns.
-        seed : int
-            For initialisation and the order of rows.
-        hidden_layers, width : int
-            Layers and units in each; by default 2 of twice the number of columns, as in the paper's code.
-        learning_rate, batch_size, epochs, weight_decay : numbers
-            Of stochastic gradient descent on the cross entropy.
-        shuffle : bool
-            A new order of the rows in each epoch; the paper's code keeps the given one.
-        scale : bool
-            Standardise columns inside the model. The scaling is kept when rows are deleted.
-        threshold : float in (0, 1)
-            Probability of the favourable label from which a person is accepted.
-        damping : float or "auto"
-            Added to the mean curvature's diagonal; "auto" is ``1 / (learning_rate x steps)``.
-        device : str
-            Where networks live: "cpu", "cuda", ...
-        progress : callable, optional
-            Called with (epochs done, in all); may raise to interrupt.
+        seed : for initialisation and the order of rows.
+        hidden_layers, width : layers and units in each; by default 2 of twice the number of columns, as in the
+            paper's code.
+        learning_rate, batch_size, epochs, weight_decay : of stochastic gradient descent on the cross entropy.
+        shuffle : a new order of the rows in each epoch; the paper's code keeps the given one.
+        scale : standardise columns inside the model. The scaling is kept when rows are deleted.
+        threshold : probability of the favourable label from which a person is accepted.
+        damping : added to the mean curvature's diagonal; "auto" is ``1 / (learning_rate x steps)``.
+        device : where networks live: "cpu", "cuda", ...
+        progress : called with (epochs done, in all); may raise to interrupt.
         """
         refuse_bare_rows(train)
-        training = Training(
-            learning_rate=positive(learning_rate, "learning_rate"),
-            batch_size=positive_whole(batch_size, "batch_size"),
-            epochs=positive_whole(epochs, "epochs"),
-            shuffle=bool(shuffle),
-            weight_decay=positive(weight_decay, "weight_decay", zero=True),
-        )
+        training = Training(learning_rate, batch_size, epochs, bool(shuffle), weight_decay).checked()
         d = train.X.shape[1]
         units = None if width is None else positive_whole(width, "width")
-        layers = positive_whole(hidden_layers, "hidden_layers")
-        design = Design.standardising(train, intercept=False) if scale else _unscaled(d)
-        retrainer = OwnTraining(Architecture.of(d, width=units, hidden_layers=layers), training)
-        model = cls._trained(
-            train,
-            design,
-            retrainer,
-            seed=checked_seed(seed),
-            threshold=checked_threshold(threshold),
-            damping=_checked_damping(damping),
-            device=checked_device(device),
-            progress=progress,
-        )
-        model._refuse_constant()
-        return model
+        shape = Architecture.of(d, width=units, hidden_layers=positive_whole(hidden_layers, "hidden_layers"))
+        design = Design.for_rows(train, scale=scale, intercept=False)
+        options = NetworkOptions(seed, threshold, damping, device).checked()
+        return cls._trained(train, design, OwnTraining(shape, training), options, progress)._telling_apart()
 
     @classmethod
     def from_torch(
@@ -206,18 +152,9 @@ class NeuralModel:
             )
         own = copy.deepcopy(module).double().eval().to(checked_device(device))
         refuse_strange_module(own, train, device)
-        model = cls(
-            train,
-            own,
-            _unscaled(train.X.shape[1]),
-            UsersTraining(refit, own, precision_of(module)),
-            seed=checked_seed(seed),
-            threshold=checked_threshold(threshold),
-            damping=_checked_damping(damping),
-            device=device,
-        )
-        model._refuse_constant()
-        return model
+        retrainer = UsersTraining(refit, own, precision_of(module))
+        options = NetworkOptions(seed, threshold, damping, device).checked()
+        return cls(train, own, Design.identity(train.X.shape[1], intercept=False), retrainer, options)._telling_apart()
 
     @classmethod
     def _trained(
@@ -225,16 +162,15 @@ class NeuralModel:
         train: TrainingSet,
         design: Design,
         retrainer: OwnTraining,
-        *,
-        seed: int,
-        threshold: float,
-        damping: float | Literal["auto"],
-        device: str,
-        progress: Progress | None,
+        options: NetworkOptions,
+        progress: Progress | None = None,
     ) -> NeuralModel:
-        stack = retrainer.stack(train, design, [np.arange(len(train))], [seed], None, device, progress)
+        everything = [np.arange(len(train))]
+        stack = retrainer.stack(
+            Retrainings(train, design, everything, [options.seed], options.device, progress=progress)
+        )
         module = with_state(retrainer.architecture.module(), [values[0] for values in stack])
-        return cls(train, module, design, retrainer, seed=seed, threshold=threshold, damping=damping, device=device)
+        return cls(train, module, design, retrainer, options)
 
     @property
     def train(self) -> TrainingSet:
@@ -242,74 +178,60 @@ class NeuralModel:
         return self._train
 
     @property
-    def module(self) -> Any:
-        """The torch module behind the scaling, in float64."""
-        return self._module
+    def seed(self) -> int:
+        """From which its initialisation and the order of rows were drawn."""
+        return self._options.seed
 
     @property
-    def design(self) -> Design:
-        """The scaling before the module."""
-        return self._design
+    def threshold(self) -> float:
+        """Probability of the favourable label from which a person is accepted."""
+        return self._options.threshold
+
+    @property
+    def device(self) -> str:
+        """Where the network lives."""
+        return self._options.device
 
     @property
     def architecture(self) -> Architecture:
         """Sizes of a network made by :meth:`fit`."""
-        if not isinstance(self._retrainer, OwnTraining):
+        if not isinstance(self.retrainer, OwnTraining):
             raise OptionError("Expected a network made by NeuralModel.fit, got one taken over from torch: see .module.")
-        return self._retrainer.architecture
-
-    @cached_property
-    def theta(self) -> Array:
-        """Parameters of shape (p,), in the module's order."""
-        return np.concatenate([array(parameter).ravel() for parameter in self._module.parameters()])
+        return self.retrainer.architecture
 
     @property
-    def offset(self) -> float:
-        """``score = logit - offset``."""
-        return float(logit(self.threshold))
+    def theta(self) -> Array:
+        """Parameters of shape (p,), in the module's order."""
+        return self._objective.theta
 
     @property
     def damping(self) -> float:
         """Added to the diagonal of the mean curvature."""
-        return self._retrainer.default_damping(len(self.train)) if self._damping == "auto" else self._damping
+        chosen = self._options.damping
+        return self.retrainer.default_damping(len(self.train)) if chosen == "auto" else chosen
 
     @property
     def weight_decay(self) -> float:
         """Of the objective; 0 for modules from elsewhere, whose objective we do not know."""
-        return self._retrainer.training.weight_decay if isinstance(self._retrainer, OwnTraining) else 0.0
+        return self.retrainer.weight_decay
 
     def __repr__(self) -> str:
-        shape = "x".join(str(outputs) for _, outputs in self.architecture.layers) if self._own else "module"
+        own = isinstance(self.retrainer, OwnTraining)
+        shape = "x".join(str(outputs) for _, outputs in self.architecture.layers) if own else "module"
         return f"NeuralModel({shape}, {len(self.theta)} parameters, threshold={self.threshold}, train={self.train!r})"
 
-    @property
-    def _own(self) -> bool:
-        return isinstance(self._retrainer, OwnTraining)
+    @cached_property
+    def _objective(self) -> NetworkObjective:
+        return NetworkObjective(self.module, self.train, self.design, self.weight_decay, self.damping, self.device)
 
     @cached_property
     def _alone(self) -> NetworkEnsemble:
-        return self._ensemble([values[None] for values in state_arrays(self._module)])
-
-    def _ensemble(self, stack: Sequence[Array]) -> NetworkEnsemble:
-        return NetworkEnsemble.of(self._module, stack, self._design, self.offset)
-
-    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name."""
-        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
-        return matrix
+        return self.restored([values[None] for values in state_arrays(self.module)])
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Logit of the favourable label minus that of the threshold; shape (P,)."""
         scores: Array = self._alone.scores(self.matrix(X))[0]
         return scores
-
-    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """The same: this is the network in force."""
-        return self.score(X)
-
-    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
-        """1 where accepted, else 0; shape (P,)."""
-        return (self.score(X) >= 0).astype(np.int64)
 
     def score_and_slope(self, X: Array) -> tuple[Array, Array]:
         """Scores (P,) and their gradients in x (P, d)."""
@@ -318,60 +240,25 @@ class NeuralModel:
 
     def score_gradient(self, X: Array) -> Array:
         """``d score / d theta`` at each person, shape (P, p)."""
-        size = max(1, JACOBIAN_BYTES // (8 * len(self.theta)))
-        parts = [
-            array(self._slopes.jacobian(self._tensor(X[first : first + size]))) for first in range(0, len(X), size)
-        ]
-        return np.concatenate(parts) if parts else np.empty((0, len(self.theta)))
+        return self._objective.logit_gradients(X)
 
     def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
-        """``g_i`` of the objective for these training rows, shape (m, p)."""
-        residuals = self._row_weights[rows] * (expit(self._logits[rows]) - self.train.y[rows])
-        gradients = residuals[:, None] * self.score_gradient(self.train.X[rows])
-        return np.asarray(gradients + self.weight_decay * self.theta if self.weight_decay else gradients)
+        """Gradient of these training rows' shares of the objective, shape (m, p)."""
+        return self._objective.row_gradients(rows)
 
     def curvature(self) -> GaussNewton:
         """The damped Gauss-Newton matrix at the present parameters, a total over rows."""
-        return self._curvature
-
-    @cached_property
-    def _curvature(self) -> GaussNewton:
-        from rocerf.models.network.gauss_newton import gauss_newton
-
-        n = len(self.train)
-        probabilities = expit(self._logits)
-        weights = tensor(self._row_weights * probabilities * (1.0 - probabilities), self.device)
-        rows = self._tensor(self.train.X)
-        ridge = n * (self.weight_decay + self.damping)
-        return gauss_newton(lambda part: self._slopes.jacobian(rows[part]), weights, ridge, width=len(self.theta))
-
-    @cached_property
-    def _logits(self) -> Array:
-        return np.asarray(self._alone.scores(self.train.X)[0] + self.offset)
-
-    @cached_property
-    def _row_weights(self) -> Array:
-        return np.ones(len(self.train)) if self.train.weights is None else self.train.weights
+        return self._objective.curvature
 
     def shifted_score(self, shifts: Array) -> ValueAndSlope:
-        """For shifts (P, p): the map from points (P, d) to ``score + score_gradient'shift`` and its slopes in x.
-
-        One Jacobian-vector product in the direction of the shift, and its gradient in x.
-        """
-        along = self._slopes.along(tensor(shifts, self.device))
+        """For shifts (P, p): the map from points (P, d) to ``score + score_gradient'shift`` and its slopes in x."""
+        shifted_logit = self._objective.shifted_logit(shifts)
 
         def read(X: Array) -> tuple[Array, Array]:
-            values, slopes = along(self._tensor(X))
-            return array(values) - self.offset, array(slopes) / self._design.scale
+            values, slopes = shifted_logit(X)
+            return values - self.offset, slopes
 
         return read
-
-    def _tensor(self, X: Array) -> Tensor:
-        return tensor(self._design(X), self.device)
-
-    @cached_property
-    def _slopes(self) -> NetworkSlopes:
-        return NetworkSlopes(self._module)
 
     def without(self, ids: Iterable[Any], *, retraining: Retraining = "fresh", seed: int | None = None) -> NeuralModel:
         """The network trained again after deleting these rows; scaling, threshold and settings stay.
@@ -381,60 +268,31 @@ class NeuralModel:
         away (``centre * (n + 1) - X.sum(0)``). To be rid of rows: :meth:`forget`.
         """
         gone = self.train.positions(ids)
-        chosen = _derived_seed(self.seed, len(gone), *gone.tolist()) if seed is None else checked_seed(seed)
+        chosen = derived_seed(self.seed, len(gone), *gone.tolist()) if seed is None else checked_seed(seed)
         stack = self._retrain([gone], [chosen], retraining, None)
-        module = with_state(copy.deepcopy(self._module), [values[0] for values in stack])
-        return NeuralModel(
-            self.train.without(self.train.ids[gone]) if len(gone) else self.train,
-            module,
-            self._design,
-            self._retrainer,
-            seed=chosen,
-            threshold=self.threshold,
-            damping=self._damping,
-            device=self.device,
-        )
+        module = with_state(copy.deepcopy(self.module), [values[0] for values in stack])
+        left = self.train.without(self.train.ids[gone]) if len(gone) else self.train
+        return NeuralModel(left, module, self.design, self.retrainer, replace(self._options, seed=chosen))
 
-    def forget(self, ids: Iterable[Any]) -> NeuralModel:
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> NeuralModel:
         """A new network in which nothing of these rows is left, as if they had never been there.
 
         It is trained afresh with the same settings and seed, behind a scaling made anew from the rows left. A module
         from torch is trained by its ``refit`` function, from a fresh start, and taken over again; without one that
-        cannot be done here. This object and what was saved of it keep the rows: drop them.
+        cannot be done here. A network has no categories, so ``declared`` says nothing to it. This object and what was
+        saved of it keep the rows: drop them.
         """
-        from rocerf.models.forgetting import forgotten
-
-        return forgotten(self, ids)
-
-    def trained_anew(self, train: TrainingSet) -> NeuralModel:
-        """The same kind of network trained afresh on these rows; nothing of the present one goes into it."""
-        same: dict[str, Any] = {"seed": self.seed, "threshold": self.threshold, "damping": self._damping}
-        if isinstance(self._retrainer, OwnTraining):
-            design = self._design.made_anew(train)
-            model = NeuralModel._trained(train, design, self._retrainer, device=self.device, progress=None, **same)
-            model._refuse_constant()
-            return model
-        assert isinstance(self._retrainer, UsersTraining)
-        module = self._retrainer.trained_anew(train, self.seed)
-        return NeuralModel.from_torch(module, train, refit=self._retrainer.refit, device=self.device, **same)
-
-    @property
-    def retrainer(self) -> Retrainer:
-        """How this model is trained again."""
-        return self._retrainer
+        train = self.train.forget(ids)
+        if isinstance(self.retrainer, OwnTraining):
+            design = self.design.made_anew(train)
+            return NeuralModel._trained(train, design, self.retrainer, self._options)._telling_apart()
+        assert isinstance(self.retrainer, UsersTraining)
+        module = self.retrainer.trained_anew(train, self.seed)
+        return NeuralModel.from_torch(module, train, refit=self.retrainer.refit, **vars(self._options))
 
     def with_retrainer(self, retrainer: Retrainer) -> NeuralModel:
         """The same network, trained again in another way from now on (other settings, say)."""
-        return NeuralModel(
-            self.train,
-            copy.deepcopy(self._module),
-            self._design,
-            retrainer,
-            seed=self.seed,
-            threshold=self.threshold,
-            damping=self._damping,
-            device=self.device,
-        )
+        return NeuralModel(self.train, copy.deepcopy(self.module), self.design, retrainer, self._options)
 
     def refitted(
         self,
@@ -454,8 +312,8 @@ class NeuralModel:
         (2, 200)
         """
         gone = [self.train.positions(ids) for ids in deletions]
-        seeds = [_derived_seed(checked_seed(seed), trial) for trial in range(len(gone))]
-        return self._ensemble(self._retrain(gone, seeds, retraining, progress))
+        seeds = [derived_seed(checked_seed(seed), trial) for trial in range(len(gone))]
+        return self.restored(self._retrain(gone, seeds, retraining, progress))
 
     def _retrain(
         self,
@@ -467,24 +325,12 @@ class NeuralModel:
         one_of(retraining, "retraining", RETRAININGS)
         rows = np.arange(len(self.train))
         kept = [np.delete(rows, out) for out in gone]
-        start = self._module if retraining == "warm" else None
-        return self._retrainer.stack(self.train, self._design, kept, seeds, start, self.device, progress)
+        start = self.module if retraining == "warm" else None
+        return self.retrainer.stack(Retrainings(self.train, self.design, kept, seeds, self.device, start, progress))
 
-    def restored(self, stack: Sequence[Array]) -> NetworkEnsemble:
-        """Networks of this shape from saved states (see :meth:`NetworkEnsemble.arrays`)."""
-        return self._ensemble(stack)
-
-    @cached_property
-    def class_counts(self) -> dict[Any, int]:
-        """Rows of each label that carry weight."""
-        counted = self.train.y[self._row_weights > 0]
-        good = int(counted.sum())
-        return {self.train.favourable: good, self.train.unfavourable: len(counted) - good}
-
-    def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove: then there is nothing left to learn."""
-        label, count = min(self.class_counts.items(), key=lambda item: item[1])
-        return label if count <= k else None
+    def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
+        """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""
+        return NetworkEnsemble.of(self.module, arrays, self.design, self.offset)
 
     @cached_property
     def accuracy(self) -> float:
@@ -497,29 +343,22 @@ class NeuralModel:
         good = float(self.train.y.mean())
         return max(good, 1.0 - good)
 
-    def _refuse_constant(self) -> None:
-        decisions = self._alone.scores(self.train.X)[0]
-        if not np.isfinite(decisions).all():
-            raise DidNotTrainError(
-                "Expected finite scores on the training rows, got infinite ones or NaN; check the network's parameters."
-            )
-        accepted = float((decisions >= 0).mean())
-        if accepted in (0.0, 1.0):
-            raise DidNotTrainError(
-                f"Expected a network that tells people apart, got one that {'accepts' if accepted else 'refuses'} "
-                "every "
-                f"training row (accuracy {self.accuracy:.1%}, majority rate {self.majority_rate:.1%}); train "
-                "longer, raise the learning "
-                "rate, or check that the labels belong to the rows."
-            )
+    def _telling_apart(self) -> NeuralModel:
+        """This network, if it accepts some of its training rows and refuses others."""
+        refuse_constant(self._alone.scores(self.train.X)[0], self.train.y)
+        return self
 
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences."""
-        said = (self._retrainer.sentence(), "scaling and the decision threshold stay as they are when rows are deleted")
-        if self.accuracy <= self.majority_rate:
-            weak = f"the network's accuracy on its training rows, {self.accuracy:.1%}, is not above the majority rate"
-            return (*said, weak)
-        return said
+        said = (self.retrainer.sentence(), Said.of("models.network.stays"))
+        if self.accuracy > self.majority_rate:
+            return said
+        return (*said, Said.of("models.network.weak", accuracy=f"{self.accuracy:.1%}"))
+
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others: scores and parameters."""
+        values, scores = super().known_by()
+        return values, scores | {f"parameters {place}": array for place, array in enumerate(state_arrays(self.module))}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write network and training rows to one ``.npz`` file (plain arrays and JSON, no pickle).
@@ -528,8 +367,8 @@ class NeuralModel:
         """
         from rocerf.models.network.file import write
 
-        own = self._retrainer if isinstance(self._retrainer, OwnTraining) else None
-        write(path, self, own, self._damping)
+        own = self.retrainer if isinstance(self.retrainer, OwnTraining) else None
+        write(path, self, own, self._options.damping)
 
     @classmethod
     def load(
@@ -555,33 +394,6 @@ class NeuralModel:
         else:
             skeleton = copy.deepcopy(module).double().eval()
             retrainer = UsersTraining(refit, skeleton, precision_of(module))
-        return cls(
-            saved.train,
-            with_state(skeleton, saved.state),
-            saved.design,
-            retrainer,
-            seed=saved.seed,
-            threshold=saved.threshold,
-            damping=saved.damping,
-            device=_device_here(saved.device) if device is None else checked_device(device),
-        )
-
-
-def _unscaled(d: int) -> Design:
-    return Design.identity(d, intercept=False)
-
-
-def _device_here(saved: str) -> str:
-    """The device a model was saved on, or the CPU where this machine has none such."""
-    try:
-        return checked_device(saved)
-    except OptionError:
-        return "cpu"
-
-
-def _derived_seed(*entropy: int) -> int:
-    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def _checked_damping(damping: Any) -> float | Literal["auto"]:
-    return "auto" if isinstance(damping, str) and damping == "auto" else positive(damping, "damping", zero=True)
+        where = device_here(saved.device) if device is None else checked_device(device)
+        options = NetworkOptions(saved.seed, saved.threshold, saved.damping, where)
+        return cls(saved.train, with_state(skeleton, saved.state), saved.design, retrainer, options)

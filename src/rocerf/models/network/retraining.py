@@ -16,6 +16,7 @@ from rocerf.models.design import Design
 from rocerf.models.network.network import Architecture, Tensor, is_module, state_arrays
 from rocerf.models.network.training import Task, Training, train_stack
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 Rows = NDArray[np.intp]
 
@@ -23,23 +24,32 @@ Rows = NDArray[np.intp]
 Refit = Callable[[TrainingSet, int, Any], Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Retrainings:
+    """M networks to be trained: network m on rows ``kept[m]``, afresh by ``seeds[m]``, or on from ``start``."""
+
+    train: TrainingSet
+    design: Design
+    kept: Sequence[Rows]
+    seeds: Sequence[int]
+    device: str
+    start: Tensor | None = None
+    progress: Progress | None = None
+
+
 class Retrainer(Protocol):
     """Trains networks of one shape on parts of one training set."""
 
-    def stack(
-        self,
-        train: TrainingSet,
-        design: Design,
-        kept: Sequence[Rows],
-        seeds: Sequence[int],
-        start: Tensor | None,
-        device: str,
-        progress: Progress | None,
-    ) -> list[Array]:
-        """A stack of M states: network m trained on rows ``kept[m]``, afresh by ``seeds[m]`` or on from ``start``."""
+    def stack(self, work: Retrainings) -> list[Array]:
+        """A stack of M states, one for each retraining."""
         ...
 
-    def sentence(self) -> str:
+    @property
+    def weight_decay(self) -> float:
+        """Of the objective; 0 where it is not known."""
+        ...
+
+    def sentence(self) -> Said:
         """What training means here."""
         ...
 
@@ -55,35 +65,35 @@ class OwnTraining:
     architecture: Architecture
     training: Training
 
-    def stack(
-        self,
-        train: TrainingSet,
-        design: Design,
-        kept: Sequence[Rows],
-        seeds: Sequence[int],
-        start: Tensor | None,
-        device: str,
-        progress: Progress | None,
-    ) -> list[Array]:
+    def stack(self, work: Retrainings) -> list[Array]:
         """All networks together (:func:`rocerf.models.network.training.train_stack`)."""
-        refuse_one_class(train, kept)
+        train, seeds = work.train, work.seeds
+        refuse_one_class(train, work.kept)
         weights = np.ones(len(train)) if train.weights is None else train.weights
-        if start is None:
+        if work.start is None:
             first = self.architecture.initial(seeds)
         else:
-            first = [np.repeat(values[None], len(seeds), axis=0) for values in state_arrays(start)]
-        task = Task(design(train.X), train.y, weights)
-        stack = train_stack(task, first, kept, seeds, self.training, device=device, progress=progress)
+            first = [np.repeat(values[None], len(seeds), axis=0) for values in state_arrays(work.start)]
+        task = Task(work.design(train.X), train.y, weights)
+        stack = train_stack(task, first, work.kept, seeds, self.training, device=work.device, progress=work.progress)
         refuse_diverged(stack, f"learning_rate={self.training.learning_rate:g}")
         return stack
 
-    def sentence(self) -> str:
+    @property
+    def weight_decay(self) -> float:
+        """Of the objective."""
+        return self.training.weight_decay
+
+    def sentence(self) -> Said:
         """The hyper-parameters."""
         t = self.training
-        return (
-            f"a network is trained by stochastic gradient descent (rate {t.learning_rate:g}, batches of "
-            f"{t.batch_size}, "
-            f"{t.epochs} epochs, weight decay {t.weight_decay:g}, rows {'shuffled' if t.shuffle else 'in given order'})"
+        return Said.of(
+            "models.network.trained",
+            rate=f"{t.learning_rate:g}",
+            batch=t.batch_size,
+            epochs=t.epochs,
+            decay=f"{t.weight_decay:g}",
+            order=Said.of("models.network.shuffled" if t.shuffle else "models.network.in_order"),
         )
 
     def default_damping(self, rows: int) -> float:
@@ -103,16 +113,7 @@ class UsersTraining:
     module: Tensor
     precision: Any
 
-    def stack(
-        self,
-        train: TrainingSet,
-        design: Design,
-        kept: Sequence[Rows],
-        seeds: Sequence[int],
-        start: Tensor | None,
-        device: str,
-        progress: Progress | None,
-    ) -> list[Array]:
+    def stack(self, work: Retrainings) -> list[Array]:
         """One call of the function for each network, with the rows that are left."""
         if self.refit is None:
             raise UnsupportedModelError(
@@ -120,15 +121,16 @@ class UsersTraining:
                 "NeuralModel.from_torch(module, train, refit=function), where function(train, seed, start) returns a "
                 "trained module (start is None for a fresh one, else the module to go on from)."
             )
-        refuse_one_class(train, kept)
+        train = work.train
+        refuse_one_class(train, work.kept)
         everything = np.arange(len(train))
         states: list[list[Array]] = []
-        for place, (rows, seed) in enumerate(zip(kept, seeds, strict=True)):
+        for rows, seed in zip(work.kept, work.seeds, strict=True):
             left = train.without(train.ids[np.setdiff1d(everything, rows)]) if len(rows) < len(train) else train
-            trained = self.refit(left, seed % 2**32, None if start is None else self._to_go_on_from(start))
+            trained = self.refit(left, seed % 2**32, None if work.start is None else self._to_go_on_from(work.start))
             states.append(self._same_shape(trained))
-            if progress is not None:
-                progress(place + 1, len(seeds))
+            if work.progress is not None:
+                work.progress(len(states), len(work.seeds))
         stack = [np.stack(values) for values in zip(*states, strict=True)]
         refuse_diverged(stack, "the refit function given")
         return stack
@@ -166,9 +168,14 @@ class UsersTraining:
             )
         return state
 
-    def sentence(self) -> str:
+    @property
+    def weight_decay(self) -> float:
+        """0: the objective is the user's."""
+        return 0.0
+
+    def sentence(self) -> Said:
         """It is the user's."""
-        return "a network is trained by the function the user gave for it"
+        return Said.of("models.network.users_training")
 
     def default_damping(self, rows: int) -> float:
         """0.01, as in the code of the paper's authors: nothing is known about the training."""
@@ -192,4 +199,20 @@ def refuse_diverged(stack: Sequence[Array], setting: str) -> None:
         raise DidNotTrainError(
             f"Expected training to end with finite parameters, got {int((~finite).sum())} of {len(finite)} networks "
             f"with infinite ones or NaN ({setting}); lower the learning rate, or check the data for huge values."
+        )
+
+
+def refuse_constant(scores: Array, labels: Array) -> None:
+    """A network whose scores of its training rows (n,) are all of one sign, or no numbers, decides nothing."""
+    if not np.isfinite(scores).all():
+        raise DidNotTrainError(
+            "Expected finite scores on the training rows, got infinite ones or NaN; check the network's parameters."
+        )
+    accepted = scores >= 0
+    if accepted.all() or not accepted.any():
+        good = float(labels.mean())
+        raise DidNotTrainError(
+            f"Expected a network that tells people apart, got one that {'accepts' if accepted.all() else 'refuses'} "
+            f"every training row (accuracy {(accepted == labels).mean():.1%}, majority rate {max(good, 1.0 - good):.1%}"
+            "); train longer, raise the learning rate, or check that the labels belong to the rows."
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from rocerf.models.network.network import Tensor, stacked_forward
+from rocerf.models.options import positive, positive_whole
 from rocerf.types import Array, Progress
 
 Rows = NDArray[np.intp]
@@ -46,6 +47,16 @@ class Training:
     shuffle: bool = True
     weight_decay: float = 0.0
     precision: Literal["float32", "float64"] = "float32"
+
+    def checked(self) -> Training:
+        """The same, if its numbers are such as can be trained by."""
+        return replace(
+            self,
+            learning_rate=positive(self.learning_rate, "learning_rate"),
+            batch_size=positive_whole(self.batch_size, "batch_size"),
+            epochs=positive_whole(self.epochs, "epochs"),
+            weight_decay=positive(self.weight_decay, "weight_decay", zero=True),
+        )
 
     def steps(self, rows: int) -> int:
         """Number of steps over so many rows."""

@@ -6,9 +6,8 @@ clones the estimator with all its options and fits the clone on the rows that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,19 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
-from rocerf.data.columns import people_matrix
-from rocerf.data.frames import Frames, people_in_schema_space
+from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_file import pack, unpack
 from rocerf.errors import FileFormatError, UnsupportedModelError
-from rocerf.models.model import RETRAININGS, Retraining
+from rocerf.models.model import RETRAININGS, Refittable, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
     check_columns,
     check_decisions,
     check_labels,
-    class_counts,
     fitted_on,
     nameless,
     names_of,
@@ -45,11 +42,10 @@ from rocerf.models.sklearn.estimator_fitting import (
 from rocerf.storage.reading import arrays_and_about, packed_arrays, reading
 from rocerf.storage.whole_file import write_bytes
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rocerf.data.schema import FeatureSchema
 
 
 FILE_FORMAT = "rocerf-estimator-model/2"
@@ -90,13 +86,17 @@ class EstimatorEnsemble:
     def __getitem__(self, part: slice) -> EstimatorEnsemble:
         return EstimatorEnsemble(self.estimators[part], self.score_one)
 
+    def arrays(self) -> list[Array]:
+        """None: fitted estimators are not arrays, they are fitted again from their seeds."""
+        return []
+
     def scores(self, X: Array) -> Array:
         """Score of every point (P, d) by every estimator, shape (M, P)."""
         scores = [self.score_one(estimator, X) for estimator in self.estimators]
         return np.array(scores, dtype=np.float64).reshape(len(self), len(X))
 
 
-class EstimatorModel:
+class EstimatorModel(Refittable):
     """A fitted scikit-learn classifier with the rows it was fitted on.
 
     Make one with :meth:`fit` or :meth:`from_sklearn`. It accepts a person when ``score >= 0``: the log-odds of the
@@ -116,7 +116,7 @@ class EstimatorModel:
 
     def __init__(self, train: TrainingSet, estimator: Any, *, threshold: float, seed: int) -> None:
         self._train, self._estimator, self._asked = train, estimator, nameless(estimator)
-        self.threshold, self.seed = threshold, seed
+        self._threshold, self.seed = threshold, seed
 
     @classmethod
     def fit(cls, estimator: Any, train: TrainingSet, *, threshold: float = 0.5, seed: int = 0) -> EstimatorModel:
@@ -186,14 +186,9 @@ class EstimatorModel:
         return frames_of(text)
 
     @property
-    def schema(self) -> FeatureSchema | None:
-        """What the user's columns mean, for a model from a pipeline."""
-        return None if self.frames is None else self.frames.schema
-
-    @property
-    def offset(self) -> float:
-        """``score = log-odds - offset``."""
-        return float(logit(self.threshold))
+    def threshold(self) -> float:
+        """Probability of the favourable label from which a person is accepted."""
+        return self._threshold
 
     def __repr__(self) -> str:
         return f"EstimatorModel({self._name}, threshold={self.threshold}, train={self.train!r})"
@@ -202,15 +197,10 @@ class EstimatorModel:
     def _name(self) -> str:
         return type(self._estimator if self.frames is None else self._estimator.pipeline_).__name__
 
-    def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
-
-        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
-        """
-        if self.frames is not None:
-            return people_in_schema_space(X, self.frames)
-        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
-        return matrix
+    def own_rows(self) -> pd.DataFrame:
+        """The training rows in the user's own columns, gaps included."""
+        rows: pd.DataFrame = super().own_rows() if self.frames is None else self._estimator.own_rows(self.train.X)
+        return rows
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Log-odds of the favourable label minus those of the threshold, shape (P,); NaN for rows with gaps.
@@ -218,14 +208,6 @@ class EstimatorModel:
         Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
         """
         return self._score_one(self._asked, self.matrix(X))
-
-    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """The same: this is the estimator in force."""
-        return self.score(X)
-
-    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
-        """1 where accepted, else 0; shape (P,)."""
-        return (self.score(X) >= 0).astype(np.int64)
 
     def _score_one(self, estimator: Any, X: Array) -> Array:
         scores, whole = np.full(len(X), np.nan), np.isfinite(X).all(axis=1)
@@ -254,16 +236,17 @@ class EstimatorModel:
         fitted = fitted_on(settled(self._estimator, self.seed), left, names_of(self._estimator))
         return EstimatorModel(left, fitted, threshold=self.threshold, seed=self.seed)
 
-    def forget(self, ids: Iterable[Any]) -> EstimatorModel:
+    def forget(self, ids: Iterable[Any], *, declared: Collection[str] = ()) -> EstimatorModel:
         """A new model in which nothing of these rows is left, as if they had never been there.
 
         A clone of the estimator is fitted on the rows left, with its own random state (``seed`` where it leaves that
-        open). Of a pipeline, what was guessed of its schema is guessed again, too, and what was declared stays. This
-        object and what was saved of it keep the rows: drop them.
+        open). Of a pipeline, what was guessed of its schema is guessed again, too, and what was declared stays;
+        ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
+        This object and what was saved of it keep the rows: drop them.
         """
-        from rocerf.models.forgetting import forgotten
+        from rocerf.models.forgetting import estimator_forgetting
 
-        return forgotten(self, ids)
+        return estimator_forgetting(self, ids, declared)
 
     def refitted(
         self,
@@ -296,30 +279,21 @@ class EstimatorModel:
         """Fitted estimators are not arrays: they are fitted again from their seeds."""
         raise UnsupportedModelError("Expected estimators to be fitted again from their seeds, got arrays to restore.")
 
-    @cached_property
-    def class_counts(self) -> dict[Any, int]:
-        """Rows of each label that carry weight."""
-        return class_counts(self.train)
-
-    def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove: then there is nothing left to tell apart."""
-        label, count = min(self.class_counts.items(), key=lambda item: item[1])
-        return label if count <= k else None
-
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences."""
-        name, settings = self._name, self._estimator.get_params()
-        chance = (
-            "with new random numbers for each (its random_state)"
-            if random_states(self._estimator)
-            else "without random numbers of its own: the same rows give the same model"
-        )
+        settings = self._estimator.get_params()
+        chance = Said.of(f"models.estimator.{'random' if random_states(self._estimator) else 'not_random'}")
         balanced = any(key.endswith("class_weight") and isinstance(value, str) for key, value in settings.items())
         return (
-            f"a {name} is fitted again with the same options on the rows that are left, {chance}",
-            f"everything it learns is learned again, scaling and choices of its own{' and class weights' * balanced} "
-            "included; the decision threshold stays as it is",
+            Said.of("models.estimator.fitted_again", name=self._name, chance=chance),
+            Said.of("models.estimator.learned_again_with_weights" if balanced else "models.estimator.learned_again"),
         )
+
+    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What tells this model from others: scores, and the plain options by which it is fitted again."""
+        settings, (_, scores) = self._estimator.get_params(), super().known_by()
+        plain = sorted([n, repr(v)] for n, v in settings.items() if isinstance(v, str | int | float | None))
+        return {"estimator": type(self._estimator).__name__, "estimator's options": plain}, scores
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write estimator (by skops, which cannot run code when read) and training rows to one ``.npz`` file.

@@ -12,22 +12,25 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.design import AffineDesign, AnyDesign
+from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic.ensemble import LinearEnsemble
-from rocerf.models.sklearn.estimator_fitting import settled
+from rocerf.models.model import ExactModel, Refittable
+from rocerf.models.sklearn.estimator_fitting import own_labels, settled, unfitted_copy
 from rocerf.models.sklearn.pipeline_steps import quietly
+from rocerf.models.sklearn.reader import read_logistic_regression
 from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rocerf.data.training_set import TrainingSet
     from rocerf.models.logistic.fit import LogisticFit
     from rocerf.models.sklearn.pipeline_parts import PipelineParts
     from rocerf.models.sklearn.pipeline_steps import Preprocessing
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 #: Who retrains after a deletion: the user's own estimator, or rocerf, to the exact optimum.
 RetrainingRule = Literal["own", "exact"]
 RETRAINING_RULES: tuple[RetrainingRule, ...] = ("own", "exact")
+
+
+AnyModel = TypeVar("AnyModel", bound=Refittable)
 
 
 def checked_retraining(retraining: Any) -> RetrainingRule:
@@ -50,14 +56,14 @@ def checked_retraining(retraining: Any) -> RetrainingRule:
     return rule
 
 
-def as_retrained_by(model: Any, refit: RetrainingRule | None) -> Any:
+def as_retrained_by(model: AnyModel, refit: RetrainingRule | None) -> AnyModel:
     """The model with the rule for who retrains it that an audit asks for; as it is where None is asked for."""
     if refit is None:
         return model
     rule = checked_retraining(refit)
-    if getattr(model, "retraining", None) is not None:
+    if isinstance(model, ExactModel) and model.retraining is not None:
         model = model.with_retraining(rule)
-    if rule == "own" and getattr(model, "own_refit", None) is None:
+    if rule == "own" and model.own_refit is None:
         raise OptionError(
             f"Expected a model taken over from scikit-learn, with its estimator at hand, for refit='own', got a "
             f"{type(model).__name__} without one; make it with LogisticModel.from_sklearn or rocerf.from_pipeline, or "
@@ -94,6 +100,16 @@ class OwnEstimator:
         """Its name and how it stops."""
         own = self.unfitted
         return f"{type(own).__name__}(solver={own.solver!r}, tol={own.tol:g}, max_iter={own.max_iter})"
+
+
+def fit_taken_over(fitted: Any, train: TrainingSet, threshold: float, retraining: RetrainingRule) -> LogisticFit:
+    """A fitted LogisticRegression over the training rows' own columns, carried on to its optimum."""
+    from rocerf.models.logistic.fit import LogisticFit
+
+    read = read_logistic_regression(fitted, train)
+    design = Design.identity(train.X.shape[1], intercept=read.intercept)
+    fit = LogisticFit.taken_over(fitted, read, train, design, threshold).computing_as(fitted)
+    return replace(fit, own=OwnEstimator.of(fitted), retraining=retraining, unfitted=unfitted_copy(fitted))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +172,12 @@ class OwnRefit:
 
     def halfspaces(self, deletions: Sequence[NDArray[np.intp]], progress: Progress | None = None) -> LinearEnsemble:
         """The user's own models after each of M deletions (row numbers), in schema space."""
-        slopes, constants = np.empty((len(deletions), self._fit.train.X.shape[1])), np.empty(len(deletions))
-        for trial, rows in enumerate(deletions):
+
+        def halfspace(rows: NDArray[np.intp]) -> tuple[Array, float]:
             again = self.without(rows)
-            slopes[trial], constants[trial] = again.slopes, again.constant
-            if progress is not None:
-                progress(trial + 1, len(deletions))
-        return LinearEnsemble(slopes, constants)
+            return again.slopes, again.constant
+
+        return LinearEnsemble.of(deletions, halfspace, self._fit.train.X.shape[1], progress)
 
     def without(self, rows: NDArray[np.intp]) -> OwnFit:
         """The user's own object fitted without these rows (row numbers), as a model of schema space."""
@@ -205,7 +220,7 @@ class OwnRefit:
         train, parts = self._fit.train, self._fit.parts
         if parts is not None:
             return parts.needed_recipe().labels
-        return np.array([train.favourable if good else train.unfavourable for good in train.y])
+        return own_labels(train)
 
     def _fitted(self, images: Any, kept: NDArray[np.intp], seed: int) -> Any:
         """The classifier fitted on these rows; an open random state becomes ``seed``, another one for each deletion."""
@@ -249,10 +264,8 @@ class _Prepared:
 
 
 def _images(steps: Preprocessing, frame: pd.DataFrame) -> Any:
-    rows = steps.given(frame)
     with quietly():
-        for part in steps.parts:
-            rows = part.transform(rows)
+        rows = steps.seen(frame)
     return rows.tocsr() if hasattr(rows, "tocsr") else rows
 
 

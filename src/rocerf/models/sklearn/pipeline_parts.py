@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
-from rocerf.data.frames import Frames, people_in_schema_space
+from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
 from rocerf.models.design import AnyDesign
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, close
 from rocerf.models.sklearn.pipeline_steps import CannotTransformError, Preprocessing, quietly
 from rocerf.types import Array
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,10 +151,6 @@ class PipelineParts:
     handicap: Array | None = None
     stored_images: Array | None = None
 
-    def matrix(self, X: Any) -> Array:
-        """People (P, d) in schema space, from the user's own columns, or given as points of schema space."""
-        return people_in_schema_space(X, self.frames)
-
     def own_log_odds(self, X: Any, matrix: Array) -> Array:
         """Log-odds (P,) by the user's pipeline; NaN where it was not asked, as its columns cannot hold the point."""
         log_odds = np.full(len(matrix), np.nan)
@@ -207,19 +204,10 @@ class PipelineParts:
         images = None if self.stored_images is None else self.stored_images[rows]
         return replace(self, deployed=None, recipe=recipe, stored_images=images)
 
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Said, ...]:
         """What happens to the pipeline when rows are deleted, in sentences."""
-        if self.rule == "frozen":
-            return (
-                "the pipeline's preprocessing (scaling, encoding, filling in of missing values), class weights and the "
-                "decision threshold stay as they are when rows are deleted",
-            )
-        return (
-            "the pipeline's preprocessing (scaling, encoding, filling in of missing values) is fitted again on the "
-            "rows left; class weights and the decision threshold stay as they are",
-            "a missing number of a person is the one that the present pipeline fills in, and a category that the "
-            "pipeline fitted again cannot encode is refused",
-        )
+        keys = ("frozen",) if self.rule == "frozen" else ("refitted", "refitted_people")
+        return tuple(Said.of(f"models.pipeline.{key}") for key in keys)
 
     def needed_recipe(self) -> Recipe:
         """The recipe, or a refusal."""

@@ -1,6 +1,6 @@
-"""The adversary for any model that can be refitted: one refit at a time, through the model's own ``without``.
+"""The attack on any model that can be refitted: one refit at a time, through the model's own ``without``.
 
-The batched search (:mod:`rocerf.deletion.searches`) knows the logistic objective. This one knows only the model
+The batched searches (:mod:`rocerf.deletion.batched_attack`) know the objective. This one knows only the model
 protocol: scores, row gradients, curvature, and exact refits. It re-linearises (refit without the present set, score
 the remaining rows at the refitted model, take the k most harmful, repeat) and, where the sets are few, tries all.
 """
@@ -12,20 +12,31 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.row_effects import RowEffects
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.model import Model
-from rocerf.types import Array
-
-Rows = NDArray[np.intp]
+from rocerf.types import Array, Places
 
 
-def search_by_refits(model: Model, X: Array, k: int, effort: Effort) -> Finding:
-    """The worst deletions found for points (P, d); scores are the model's own, parameters are not reported."""
+class RefitAttacker:
+    """Searches by one refit after another."""
+
+    def __init__(self, model: Model, k: int) -> None:
+        self.model, self.k = model, k
+
+    def attack(self, X: Array, search: Search) -> Attacks:
+        """The worst deletions found for points (P, d); scores are the model's own, parameters are not reported.
+
+        It has no random starts, no use for what is known, and leaves nothing out.
+        """
+        return Attacks.of([_found(self.model, X, self.k, search.effort)], self.model.train.ids)
+
+
+def _found(model: Model, X: Array, k: int, effort: Effort) -> Finding:
     finding = Finding(
         scores=np.array(model.score(X), dtype=np.float64),
         thetas=np.empty((len(X), 0)),
@@ -64,7 +75,7 @@ def _relinearise(model: Model, X: Array, point: int, base: Array, k: int, rounds
         harms[remaining] = (later.score_gradient(X[[point]]) @ RowEffects.of(later).in_training_order().T)[0]
 
 
-def _try(model: Model, X: Array, points: Rows, chosen: Rows, name: str, finding: Finding) -> Any:
+def _try(model: Model, X: Array, points: Places, chosen: Places, name: str, finding: Finding) -> Any:
     """Refit without these rows and take the scores over where they are lower; None if there is no such model."""
     try:
         later = model.without(model.train.ids[chosen])

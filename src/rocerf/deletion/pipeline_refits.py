@@ -10,54 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
+from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.shared import shared
 from rocerf.errors import ModelError, NotConvergedError
-from rocerf.models.logistic.model import LogisticModel
-from rocerf.types import Array
-
-if TYPE_CHECKING:
-    from rocerf.deletion.adversary import Attacks
-
-Rows = NDArray[np.intp]
+from rocerf.models.model import ExactModel
+from rocerf.types import Array, Places
 
 #: What found the deletion of all rows of a category.
 VANISHED = "a category vanishes"
 
 
-class RefittedModels:
+class PipelineRefits:
     """Pipelines refitted after deletions, as half-spaces of schema space, by the rows deleted; kept with the model."""
 
     @classmethod
-    def of(cls, model: LogisticModel) -> RefittedModels:
+    def of(cls, model: ExactModel) -> PipelineRefits:
         """The ones of this model, however many adversaries ask."""
-        made = model.derived.get(cls)
-        if not isinstance(made, cls):
-            made = model.derived[cls] = cls(model)
-        return made
+        return shared(cls, model)
 
-    def __init__(self, model: LogisticModel) -> None:
+    def __init__(self, model: ExactModel) -> None:
         assert model.parts is not None
         model.parts.needed_recipe()  # without its pipeline nothing can be refitted, which is no deletion's fault
         self.model = model
         self._known: dict[bytes, tuple[Array, float]] = {}
 
-    def halfspaces(self, sets: Iterable[Rows]) -> tuple[Array, Array]:
+    def halfspaces(self, sets: Iterable[Places]) -> tuple[Array, Array]:
         """Slopes (m, d) and constants (m,) of the pipeline refitted without each set; -inf where there is no model."""
         found = [self._halfspace(np.sort(rows)) for rows in sets]
         return np.array([slope for slope, _ in found]), np.array([constant for _, constant in found])
 
-    def _halfspace(self, rows: Rows) -> tuple[Array, float]:
+    def _halfspace(self, rows: Places) -> tuple[Array, float]:
         key = rows.tobytes()
         if key not in self._known:
-            self._known[key] = self._refitted(rows)
+            self._known[key] = self._halfspace_without(rows)
         return self._known[key]
 
-    def _refitted(self, rows: Rows) -> tuple[Array, float]:
+    def _halfspace_without(self, rows: Places) -> tuple[Array, float]:
         later = self.model
         try:
             later = self.model.without(self.model.train.ids[rows]) if len(rows) else self.model
@@ -69,7 +61,7 @@ class RefittedModels:
         return slope, float(constant)
 
 
-def rare_categories(model: LogisticModel, X: Array, k: int) -> list[Rows]:
+def rare_categories(model: ExactModel, X: Array, k: int) -> list[Places]:
     """For each category that some point (P, d) has and at most k training rows, those rows."""
     assert model.schema is not None
     sets = []
@@ -81,15 +73,15 @@ def rare_categories(model: LogisticModel, X: Array, k: int) -> list[Rows]:
     return sets
 
 
-def truly_refitted(model: LogisticModel, attacks: Attacks, X: Array, k: int) -> Attacks:
+def with_pipeline_refits(model: ExactModel, attacks: Attacks, X: Array, k: int) -> Attacks:
     """The attacks on points (P, d) with every set refitted by the whole pipeline, the worst of all for each point."""
-    sets: dict[bytes, tuple[Rows, str]] = {b"": (np.empty(0, np.intp), "nothing deleted")}
+    sets: dict[bytes, tuple[Places, str]] = {b"": (np.empty(0, np.intp), "nothing deleted")}
     for rows, name in zip(attacks.deleted_rows, attacks.found_by, strict=True):
         sets.setdefault(np.sort(rows).tobytes(), (rows, name))
     for rows in rare_categories(model, X, k):
         sets.setdefault(rows.tobytes(), (rows, VANISHED))
     chosen = list(sets.values())
-    slopes, constants = RefittedModels.of(model).halfspaces(rows for rows, _ in chosen)
+    slopes, constants = PipelineRefits.of(model).halfspaces(rows for rows, _ in chosen)
     scores = X @ slopes.T + constants
     which = scores.argmin(axis=1)
     return replace(
@@ -102,24 +94,4 @@ def truly_refitted(model: LogisticModel, attacks: Attacks, X: Array, k: int) -> 
         found_by=tuple(chosen[place][1] for place in which),
         retrainings=attacks.retrainings + len(chosen) - 1,
         searches=(*attacks.searches, VANISHED) if VANISHED in dict.fromkeys(n for _, n in chosen) else attacks.searches,
-    )
-
-
-def joined(attacks: Attacks, places: NDArray[np.intp], others: Attacks) -> Attacks:
-    """The attacks with those on some of the points replaced by others where these are worse."""
-    own = np.arange(len(attacks))
-    worse = others.scores < attacks.scores[places]
-    own[places[worse]] = len(attacks) + np.flatnonzero(worse)
-    counted = attacks.retrainings.copy()
-    counted[places] += others.retrainings
-    rows, names = (*attacks.deleted_rows, *others.deleted_rows), (*attacks.found_by, *others.found_by)
-    return replace(
-        attacks,
-        scores=np.concatenate([attacks.scores, others.scores])[own],
-        slopes=np.concatenate([attacks.slopes, others.slopes])[own],
-        constants=np.concatenate([attacks.constants, others.constants])[own],
-        deleted_rows=tuple(rows[place] for place in own),
-        found_by=tuple(names[place] for place in own),
-        retrainings=counted,
-        searches=tuple(dict.fromkeys((*attacks.searches, *others.searches))),
     )

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import rocerf
 from pipelines import applicants, classifier, columns, fitted, log_odds, refitted_from_scratch, usual
 from rocerf import Adversary, LogisticModel, Rocerf
-from rocerf.deletion.refitted import RefittedModels
+from rocerf.deletion.pipeline_refits import PipelineRefits
 from rocerf.errors import OptionError
 from rocerf.models.sklearn.pipeline_parts import UNSEEN
 from rocerf.promises import Certified, FirstOrder, Retrained
@@ -252,8 +252,8 @@ def test_every_set_is_refitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[int] = []
     original = LogisticModel.without
     monkeypatch.setattr(LogisticModel, "without", lambda self, ids: counted.append(len(ids)) or original(self, ids))
-    models = RefittedModels.of(model)
+    models = PipelineRefits.of(model)
     sets = [np.array([3, 1]), np.array([1, 3]), np.empty(0, np.intp)]
     models.halfspaces(sets)
-    RefittedModels.of(model).halfspaces(sets)
+    PipelineRefits.of(model).halfspaces(sets)
     assert counted == [2]

@@ -1,0 +1,60 @@
+"""What is said of a logistic model and its retraining, and what tells it from others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from rocerf.models.design import AffineDesign, Design
+from rocerf.words import Said
+
+if TYPE_CHECKING:
+    from rocerf.models.logistic.model import LogisticModel
+
+
+def assumptions_of(model: LogisticModel) -> tuple[Said, ...]:
+    """What "retrained" means, in sentences: objective, scaling, threshold, tolerance."""
+    penalty = model.penalty
+    convention = (
+        Said.of("models.logistic.fixed_penalty", strength=f"{penalty.per_model:g}")
+        if penalty.per_row == 0
+        else Said.of("models.logistic.mean_penalty", strength=f"{penalty.per_row / 2:g}")
+    )
+    stays = (Said.of("models.logistic.stays"),) if model.parts is None else model.parts.assumptions()
+    reached = Said.of("models.logistic.optimum", decrement=f"{max(model.optimality, 1e-10):.0e}")
+    return (convention, *stays, *_who_retrains(model), *model.arithmetic.assumptions(), reached)
+
+
+def _who_retrains(model: LogisticModel) -> tuple[Said, ...]:
+    if model.retraining is None:
+        return ()
+    if model.own_refit is not None:
+        return (Said.of("models.logistic.user_retrains", estimator=str(model.own_refit.own)),)
+    return (Said.of("models.logistic.unknown_fit" if model.retraining == "own" else "models.logistic.exact"),)
+
+
+def known_by(model: LogisticModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Everything that retraining depends on, as plain values and arrays."""
+    objective, design, weights = model.objective, model.design, model.class_weight
+    values = {
+        "penalty of the model": model.penalty.per_model,
+        "penalty of each row": model.penalty.per_row,
+        "penalty of the intercept": objective.intercept_penalty,
+        "intercept": design.intercept,
+        "class weights": None if weights is None else sorted([str(label), float(w)] for label, w in weights.items()),
+        "preprocessing rule": model.preprocessing,
+        "rule of retraining": model.retraining,
+    }
+    arrays = {
+        "parameters": model.theta,
+        "penalties": objective.penalty_diagonal,
+        "design's matrix": design.matrix if isinstance(design, AffineDesign) else None,
+        "design's shift": design.shift if isinstance(design, AffineDesign) else None,
+        "design's centre": design.centre if isinstance(design, Design) else None,
+        "design's scale": design.scale if isinstance(design, Design) else None,
+        "deployed parameters": model.deployed_theta,
+        "weights of rows": objective.weights,
+        "handicap": None if model.parts is None else model.parts.handicap,
+    }
+    return values, {name: array for name, array in arrays.items() if array is not None}
