@@ -11,7 +11,7 @@ import typer
 
 from rocerf.cli import options as opt
 from rocerf.cli.models import ModelFiles, model_of, read_schema
-from rocerf.cli.outputs import Target, check_targets, write_each
+from rocerf.cli.outputs import Target, write_each
 from rocerf.cli.terminal import console, print_document, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
 from rocerf.cli.terminal import table as new_table
@@ -104,9 +104,7 @@ def explain(
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
 
-    check_targets(
-        _targets(out, alternatives, save_explainer, promise), (train, people, model, pipeline, prices, schema)
-    )
+    check_targets(_places(out, alternatives, save_explainer, promise), (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)
@@ -133,7 +131,7 @@ def register(app: typer.Typer) -> None:
     app.command()(explain)
 
 
-def _targets(out: Path | None, alternatives: int, save_explainer: Path | None, promise: str) -> list[Target]:
+def _places(out: Path | None, alternatives: int, save_explainer: Path | None, promise: str) -> list[Target]:
     """What will be written, alternatives beside the first one; what could not be saved is refused before the work."""
     from rocerf.cli.files import check_output
 
