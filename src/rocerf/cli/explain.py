@@ -11,7 +11,7 @@ import typer
 
 from rocerf.cli import options as opt
 from rocerf.cli.models import ModelFiles, model_of, read_schema
-from rocerf.cli.outputs import Target, write_each
+from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, print_document, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
 from rocerf.cli.terminal import table as new_table

@@ -16,7 +16,7 @@ from rocerf.deletion import searches
 from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.finding import Finding
-from rocerf.deletion.pipeline_refits import with_pipeline_refits
+from rocerf.deletion.pipeline_refits import PipelineRefits, with_pipeline_refits
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.models.model import ExactModel
 from rocerf.passes import one_blas_thread, workers
@@ -38,6 +38,11 @@ class BatchedAttacker:
         return BatchedNewton.of(self.model.frozen)
 
     @cached_property
+    def _refits(self) -> PipelineRefits:
+        """Pipelines fitted again after deletions, kept as long as anybody attacks this model."""
+        return PipelineRefits.of(self.model)
+
+    @cached_property
     def _groups(self) -> RareGroups:
         """The training set's rare groups, made at first use."""
         return RareGroups.of(self.models, self.k)
@@ -50,14 +55,14 @@ class BatchedAttacker:
         found = self._searched(X, search)
         if self.model.preprocessing != "refitted" or not len(X):
             return found
-        attacks = with_pipeline_refits(self.model, found, X, self.k)
+        attacks = with_pipeline_refits(self._refits, found, X, self.k)
         # Searches that stopped because of a model with frozen preprocessing go on where the refitted one is harmless.
         floor = np.full(len(X), -np.inf) if search.stop_below is None else search.stop_below
         places = np.flatnonzero((found.scores < floor) & (attacks.scores >= floor))
         if not len(places):
             return attacks
         again = self._searched(X[places], search.at(places))
-        return attacks.with_worse(places, with_pipeline_refits(self.model, again, X[places], self.k))
+        return attacks.with_worse(places, with_pipeline_refits(self._refits, again, X[places], self.k))
 
     def _searched(self, X: Array, search: Search) -> Attacks:
         """What the searches find, the preprocessing of a pipeline frozen."""
