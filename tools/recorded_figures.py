@@ -67,9 +67,8 @@ def _speed_and_reach() -> str:
     return (
         f"Time: all {call['people']:,} denied people of Adult get `first_order` in one call, {call['floors']:.1f} "
         f"times the floor of the arithmetic ({first_ms:.2f} ms a person on two cores); `retrained` takes "
-        f"{speed['passes_a_person']:.0f} gradient passes over the rows a person "
-        f"({later_ms:.0f} ms). "
-        f"Proof: for every deletion of at most {proven['k']} of Adult's rows the certified drop of the score is "
+        f"{speed['passes_a_person']:.0f} gradient passes over the rows a person ({later_ms:.0f} ms). Proof: for every "
+        f"deletion of at most {proven['k']} of Adult's rows the certified drop of the score is "
         f"{proven['ratio']['median']:.2f} times the worst one found (median)."
     )
 
@@ -138,11 +137,10 @@ def _network_speed() -> str:
         f"{on_gpu['seconds_a_person_penalty']:.2f} on the GPU ({on_gpu['people']} people) and "
         f"{on_cpu['seconds_a_person_penalty']:.2f} on one CPU core ({on_cpu['people']} people), by repeated "
         f"linearisation {on_gpu['seconds_a_person_sequential']:.3f} and {on_cpu['seconds_a_person_sequential']:.2f}. "
-        "All row effects of "
-        f"{curvature['parameters']:,} parameters and {curvature['rows']:,} rows in "
-        f"{curvature['ours']['whole']:.0f} s on one core: "
-        f"{curvature['curvlinops']['dense_ratio']:.0f} times faster than curvlinops' dense route, "
-        f"{curvature['plain_loop']['ratio']:.1f} times faster than a plain loop over the rows."
+        f"All row effects of {curvature['parameters']:,} parameters and {curvature['rows']:,} rows in "
+        f"{curvature['ours']['whole']:.0f} s on one core: {curvature['curvlinops']['dense_ratio']:.0f} times faster "
+        f"than curvlinops' dense route, {curvature['plain_loop']['ratio']:.1f} times faster than a plain loop over the "
+        "rows."
     )
 
 

@@ -1,6 +1,6 @@
 """Recourse that survives the right to be forgotten.
 
-A person refused by a model is told what to change to be accepted; rocerf computes changes meant to
+A person refused by a model is shown what to change to be accepted; rocerf computes changes meant to
 stay good when other people's rows are deleted from the training data and the model is retrained,
 and says exactly how far that was tested or proven.
 

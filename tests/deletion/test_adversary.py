@@ -17,7 +17,7 @@ from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import EFFORTS, Effort
 from rocerf.deletion.finding import Finding
 from rocerf.errors import NoOptimumError, OptionError
-from rocerf.models.base import BaseModel
+from rocerf.models.model import Model
 
 #: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.
 COUNT = int(os.environ.get("ROCERF_PROBLEMS", "240"))
@@ -122,7 +122,7 @@ def test_no_deletion_and_no_points() -> None:
     assert len(Adversary(model, 2).attack(np.empty((0, 3)))) == 0
 
 
-class Wrapped(BaseModel):
+class Wrapped(Model):
     """A model that is not a LogisticModel: only the protocol, forwarded."""
 
     def __init__(self, inner: LogisticModel) -> None:

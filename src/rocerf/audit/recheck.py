@@ -188,7 +188,7 @@ def batches_of(recourses: Recourses | Sequence[Recourses], several: str) -> tupl
 
 
 def _check_same_promise(settings: Settings, recourses: Recourses) -> None:
-    """Refuse recourses that were given another promise than the one they are told to be about."""
+    """Refuse recourses that were given another promise than the one they are said to be about."""
     for name in ("promise", "k"):
         expected, got = getattr(settings, name), getattr(recourses.settings, name)
         if got != expected:

@@ -199,13 +199,9 @@ columns); nothing is promised about deletions
         solver: str = "auto",
         seed: int = 0,
     ) -> None:
-        self.preset = checked_preset(preset)
+        self.preset = checked_preset(preset, solver, "descent")
         self.delta_max = positive(delta_max, "delta_max", zero=True)
         self.lam = None if lam is None else positive(lam, "lam", zero=True)
-        if self.preset == "authors" and solver != "auto":
-            raise OptionError(
-                f"Expected solver='auto' with preset='authors', which has its own descent, got {solver!r}; drop one."
-            )
         if self.preset == "corrected" and lam is not None:
             raise OptionError(f"Expected lam only with preset='authors', got {lam!r}; the corrected one has no weight.")
         one_of(parameters, "parameters", PARAMETERS)
@@ -231,17 +227,10 @@ columns); nothing is promised about deletions
             descent = Descent(self._explainer.model, self.delta_max, self._explainer.seed)
             find = find_accepted_by_stand_ins if self._by_stand_in else find_by_descent
             return answer(
-                self._explainer,
-                lambda master, tell: find(descent, master, self.lam, tell),
-                X,
-                method="roar",
-                solver="authors",
-                progress=progress,
+                "roar", self._explainer, X, progress, lambda master, tell: find(descent, master, self.lam, tell)
             )
-        recourses = self._explainer.explain(X, progress=progress)
-        pairs = zip(recourses.statuses, recourses.reasons, strict=True)
-        reasons = tuple(self._reason(status, reason) for status, reason in pairs)
-        return replace(recourses, settings=replace(recourses.settings, method="roar"), reasons=reasons)
+        recourses = answer("roar", self._explainer, X, progress)
+        return replace(recourses, reasons=tuple(map(self._reason, recourses.statuses, recourses.reasons)))
 
     def _reason(self, status: Status, reason: str) -> str:
         """Rocerf's own words speak of deletions."""

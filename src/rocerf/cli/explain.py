@@ -114,16 +114,11 @@ def explain(
     ruled = _with_fixed(_rules(rules, fitted), immutable or [])
     options = {"cost": _cost(cost, prices), "schema": ruled, "max_changes": max_changes}
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
-    with progress_bar(quiet=as_json) as step:
-        if explainer.promise.proven:
-            explainer.prepare(lambda done, total: step("proof", done, total))
-        batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
+    batches = _answers(explainer, asking, alternatives, quiet=as_json)
     files = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.
-    steps: list[tuple[Path, Any]] = [
-        (path, partial(write_recourses, batch, path, training_rows=training_rows))
-        for batch, path in zip(batches, files, strict=False)
-    ]
+    answers = zip(files, batches, strict=False)
+    steps: list[Any] = [(path, partial(write_recourses, b, path, training_rows=training_rows)) for path, b in answers]
     if save_explainer is not None:
         steps.append((save_explainer, partial(explainer.save, save_explainer)))
     written = write_each(steps)
@@ -184,12 +179,12 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
 
     numbers = [f.name for f in given if f.kind is not Kind.CATEGORICAL and f.name in frame.columns]
     gone = frame[numbers].isna()
-    told = [
+    unchecked = [
         f"{int(count)} of {len(frame)} rows have no value of {name!r}, and are not checked; a pipeline must fill it in"
         for name, count in gone.sum().items()
         if count
     ]
-    return frame[~gone.any(axis=1)], told
+    return frame[~gone.any(axis=1)], unchecked
 
 
 def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
@@ -199,7 +194,7 @@ def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
 
 
 def _plain_schema(train: Any) -> FeatureSchema:
-    """Numbers move freely; columns of 0 and 1 are questions, and nobody is told to be 1.13 of something."""
+    """Numbers move freely; columns of 0 and 1 are questions, and nobody is asked to be 1.13 of something."""
     from dataclasses import replace
 
     from rocerf.data.guess import Guess
@@ -243,14 +238,17 @@ def _explainer(
     return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
 
 
-def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -> tuple[Recourses, ...]:
+def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) -> tuple[Recourses, ...]:
     from dataclasses import replace
 
-    batches = (
-        explainer.alternatives(asking, alternatives, progress=progress)
-        if alternatives > 1
-        else (explainer.explain(asking, progress=progress),)
-    )
+    with progress_bar(quiet=quiet) as step:
+        if explainer.promise.proven:
+            explainer.prepare(partial(step, "proof"))
+        batches = (
+            explainer.alternatives(asking, alternatives, progress=partial(step, "people"))
+            if alternatives > 1
+            else (explainer.explain(asking, progress=partial(step, "people")),)
+        )
     if explainer.promise.name != opt.PLAIN:
         return batches
     return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)

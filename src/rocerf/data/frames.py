@@ -174,12 +174,12 @@ class Frames:
         missing = pd.isna(names)
         if feature.name not in self.nones:
             names[missing] = np.nan
-        plain = pd.Series(names, dtype=object)
+        texts = pd.Series(names, dtype=object)
         try:
             series = pd.Series(names, dtype=_able_to_miss(dtype) if missing.any() else dtype)
         except (TypeError, ValueError, NotImplementedError):  # categories that this type cannot hold
-            return plain
-        return series if series.dropna().tolist() == plain.dropna().tolist() else plain
+            return texts
+        return series if series.dropna().tolist() == texts.dropna().tolist() else texts
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

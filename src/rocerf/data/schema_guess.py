@@ -177,7 +177,8 @@ def grouped(schema: FeatureSchema, groups: Mapping[str, Sequence[str]], rows: ND
         binary = dict.fromkeys(members, Kind.BINARY)
         schema = edited(schema, kind=binary, group=dict.fromkeys(members, group))
     places = {group: [schema.names.index(name) for name in names] for group, names in groups.items()}
-    found = tuple(group for group, own in places.items() if not rows[:, own].astype(np.float64).any(axis=1).all())
+    given = {group: rows[:, own].astype(np.float64) for group, own in places.items() if own}
+    found = tuple(group for group, values in given.items() if not values.any(axis=1).all())
     guess = None if schema.guessed is None else replace(schema.guessed, open_groups=found)
     return replace(schema, open_groups=found, guessed=guess)
 

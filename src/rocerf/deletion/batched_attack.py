@@ -31,7 +31,11 @@ class BatchedAttacker:
 
     def __init__(self, model: ExactModel, k: int) -> None:
         self.model, self.k = model, k
-        self.models = BatchedNewton.of(model.frozen)
+
+    @cached_property
+    def models(self) -> BatchedNewton:
+        """The batched objective, made at first use and shared with others who attack this model."""
+        return BatchedNewton.of(self.model.frozen)
 
     @cached_property
     def _groups(self) -> RareGroups:

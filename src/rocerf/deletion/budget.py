@@ -26,6 +26,7 @@ def largest_survived(
     """
     survives = np.where(model.score(X) >= 0, 0, -1).astype(np.intp)
     broken = np.full(len(X), most + 1, dtype=np.intp)
+    adversaries: dict[int, Adversary] = {}  # kept, so that what they compute of the model is computed once
     while True:
         open_ = np.flatnonzero((survives >= 0) & (broken - survives > 1))
         if progress is not None:
@@ -37,7 +38,8 @@ def largest_survived(
         sizes = np.where(never_broken, doubled, (survives[open_] + broken[open_]) // 2)
         for size in np.unique(sizes):
             points = open_[sizes == size]
-            adversary = Adversary(model, int(size), effort=effort, seed=seed)
-            scores = adversary.attack_all(X[points], stop_below=np.zeros(len(points))).scores
+            if size not in adversaries:
+                adversaries[size] = Adversary(model, int(size), effort=effort, seed=seed)
+            scores = adversaries[size].attack_all(X[points], stop_below=np.zeros(len(points))).scores
             survives[points[scores >= 0]] = size
             broken[points[scores < 0]] = size

@@ -249,7 +249,8 @@ class Rocerf:
             problem = Master(X0, self.cost.relaxed(), problem.allowed.boxes())
         possible = np.flatnonzero(~problem.allowed.empty)
         points = np.full(X0.shape, np.nan)
-        points[possible] = self._solver(promise, problem.of(possible), self.delta).points
+        # A margin that is to be calibrated is so later: a promise has to be prepared before it can be read for that.
+        points[possible] = self._solver(promise, problem.of(possible), self._delta or 0.0).points
         return points
 
     def held_out(self, points: Array) -> HeldOut | None:

@@ -90,9 +90,13 @@ def explainer_from(kind: type[Rocerf], states: Mapping[str, State], model: Refit
             'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
         )
     document, learned = states["options"].values, states["promise"]
+    with states["options"].understood(FORMAT, "Rocerf.save", "save the explainer again with this version"):
+        options = dict(document["options"])
+        schema = None if document["schema"] is None else FeatureSchema.from_dict(document["schema"])
+        if document["prices"]:
+            options["cost"] = CostTable.from_pairs(document["prices"])
     if model is None:
         model = _model_of(document["model"], states["model"])
-    options = dict(document["options"])
     saved = {name.removeprefix(ABOUT): array for name, array in learned.arrays.items() if name.startswith(ABOUT)}
     difference = Identity(learned.values["values"], saved).difference(Identity.of(model, options["k"]))
     if difference is not None:
@@ -100,9 +104,6 @@ def explainer_from(kind: type[Rocerf], states: Mapping[str, State], model: Refit
             f"Expected the model that the explainer was saved with, got one with {difference}: what was found or "
             "proven about one says nothing about another; give that model, or make a new explainer for this one."
         )
-    if document["prices"]:
-        options["cost"] = CostTable.from_pairs(document["prices"])
-    schema = None if document["schema"] is None else FeatureSchema.from_dict(document["schema"])
     calibrated = options.pop("calibrated", False)
     explainer = kind(model, options.pop("k"), schema=schema, **options)
     explainer.calibrates = calibrated  # what was found is kept; once rows are forgotten it is to be found again

@@ -42,7 +42,7 @@ LOST = 0.01
 #: What recourses and the explainer that checks them again must have in common.
 _SHARED = ("promise", "k", "delta", "cost", "max_changes")
 
-#: Who is told what was held fixed: those for whom changes were looked for.
+#: To whom it is said what was held fixed: those for whom changes were looked for.
 _LOOKED_FOR = (Status.ANSWERED, Status.UNREACHABLE, Status.NOT_ROBUST, Status.GAVE_UP)
 
 
@@ -69,13 +69,13 @@ def write_letters(
             "choose a later date."
         )
     names = batches[0].names
-    told = _reasons(refusal_reasons, names)
+    given = _reasons(refusal_reasons, names)
     writer = _Writer(batches[0], language, explainer, [stated(explainer, batch, digits) for batch in batches])
     letters = [writer.letter(person, name) for person, name in enumerate(names)]
     version = "" if model_version is None else str(model_version)
     return tuple(
         replace(letter, issued=issued, valid_until=valid_until, model_version=version, refusal_reasons=reasons)
-        for letter, reasons in zip(letters, told, strict=True)
+        for letter, reasons in zip(letters, given, strict=True)
     )
 
 

@@ -1,8 +1,8 @@
 """Measurements behind the reasons that the report gives where a number is not the paper's.
 
 Each asks one question of a baseline as its authors run it, on the data and models as published: what does the number
-depend on that the paper does not fix? They need a finished run and take minutes: ``python -m
-rocerf.reproduction.checks out/paper`` writes ``checks.csv`` beside the tables, and the report once more.
+depend on that the paper does not fix? They need a finished run and take minutes: ``python -m rocerf.reproduction.checks
+out/paper`` writes ``checks.csv`` beside the tables, and the report once more.
 """
 
 from __future__ import annotations

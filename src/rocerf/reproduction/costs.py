@@ -64,9 +64,9 @@ def _checked(checks: pd.DataFrame | None, name: str) -> dict[str, list[Row]]:
 
 
 def _by_dataset(checks: pd.DataFrame | None, name: str, tell: Callable[[str, list[Row]], str]) -> str:
-    """One sentence about a check: what is told of each data set, under the check's own words."""
+    """One sentence about a check: what is said of each data set, under the check's own words."""
     found = _checked(checks, name)
-    said = [f"{DATASETS[dataset]} {told}" for dataset, rows in found.items() if (told := tell(dataset, rows))]
+    said = [f"{DATASETS[dataset]} {sentence}" for dataset, rows in found.items() if (sentence := tell(dataset, rows))]
     seeds = [len(rows) for rows in found.values()][-1:]
     return f"{TEXT['checks'][name].format(seeds=sum(seeds))} {'; '.join(said)}." if said else ""
 

@@ -4,30 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 
 from rocerf.errors import FileFormatError, MissingExtraError, RocerfError
-
-
-@dataclass(frozen=True)
-class FileRead(PathLike[str]):
-    """A file whose bytes were read already, and checked: they are taken as they are, and not read again."""
-
-    path: Path
-    content: bytes
-
-    def __fspath__(self) -> str:
-        return fspath(self.path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
-def bytes_of(path: str | PathLike[str]) -> bytes:
-    """The bytes of a file."""
-    return path.content if isinstance(path, FileRead) else Path(path).read_bytes()
 
 
 @contextmanager

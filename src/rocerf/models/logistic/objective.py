@@ -199,7 +199,7 @@ class LogisticObjective:
         if self.penalty_diagonal.any():
             return
         _, at_zero = self.gradient_and_hessian(np.zeros(self.design.width))
-        unit = Curvature(at_zero)  # dependent columns are singular here already, and are told so
+        unit = Curvature(at_zero)  # dependent columns are singular here already: another error
         half = unit.whiten(hessian)
         if np.linalg.eigvalsh(unit.whiten(half.T))[0] < SATURATED:
             raise NoOptimumError(

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.base import BaseModel
 from rocerf.models.design import Design
-from rocerf.models.model import RETRAININGS, Retraining, ValueAndSlope
+from rocerf.models.model import RETRAININGS, FirstOrderModel, Refittable, Retraining, ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.network import (
     Architecture,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from rocerf.models.network.gauss_newton import GaussNewton
 
 
-class NeuralModel(BaseModel):
+class NeuralModel(FirstOrderModel, Refittable):
     """A network with one logit, the rows it was trained on, and the way it is trained again.
 
     Make one with :meth:`fit` (the paper's network) or :meth:`from_torch` (any module). It accepts a person when
@@ -333,6 +332,11 @@ class NeuralModel(BaseModel):
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""
         return NetworkEnsemble.of(self.module, arrays, self.design, self.offset)
+
+    @cached_property
+    def accuracy(self) -> float:
+        """Share of training rows decided as labelled."""
+        return float((self.predict(self.train.X) == self.train.y).mean())
 
     @property
     def majority_rate(self) -> float:

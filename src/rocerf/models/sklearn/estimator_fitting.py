@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NoOptimumError, OptionError, UnsupportedModelError
-from rocerf.models.base import class_counts
+from rocerf.models.model import class_counts
 from rocerf.models.options import checked_threshold
 from rocerf.models.sklearn.pipeline_steps import split, weight_name
 from rocerf.types import Array
