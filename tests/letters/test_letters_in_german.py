@@ -19,6 +19,7 @@ from networks import small_network
 from own_fits import PIPELINES, fitted, loans
 from problems import random_training_set, refused_people
 from rocerf import EstimatorModel, Letter, LogisticModel, Recourses, Rocerf, Status, from_pipeline
+from rocerf.baselines.roar import ParameterBox
 from rocerf.errors import FileFormatError
 from rocerf.promises import LocalLinear, Plain, Simulated
 from rocerf.storage.seals import sealed
@@ -107,6 +108,7 @@ LOGISTIC: list[Any] = [
     pytest.param(lambda model: Rocerf(model, 3, promise=FEW), id="simulated"),
     pytest.param(lambda model: Rocerf(model, 3, promise=replace(FEW, retraining="warm")), id="warm"),
     pytest.param(lambda model: Rocerf(model, 0, promise=Plain(model)), id="plain"),
+    pytest.param(lambda model: Rocerf(model, 0, promise=ParameterBox(model, 0.05)), id="box"),
 ]
 
 
