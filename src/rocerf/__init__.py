@@ -8,7 +8,7 @@ and says exactly how far that was tested or proven.
 >>> data = rocerf.load_dataset("german")
 >>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
 >>> denied = data.test.X[model.predict(data.test.X) == 0]
->>> recourses = rocerf.Rocerf(model, k=4).explain(denied)
+>>> recourses = rocerf.Rocerf(model, k=4).explain(denied[:5])
 >>> bool((model.score(recourses.points) >= 0).all())
 True
 """

@@ -496,6 +496,7 @@ def officer_arguments(files: Files, command: str, *extra: object) -> list[object
     return [command, *given, *extra]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["first_order", "retrained", "plain"])
 def test_attack_tells_what_a_promise_is_worth(run: Any, files: Files, tmp_path: Path, promise: str) -> None:
     assert run(*explain_arguments(files, promise=promise, out="answers.json")).code == 0

@@ -99,6 +99,7 @@ def test_no_violation_against_brute_force_over_every_subset(figures: list[str]) 
     assert weak_caught > COUNT // 25
 
 
+@pytest.mark.slow
 def test_no_violation_on_a_quick_subset(figures: list[str]) -> None:
     closed, weak_caught = compare(range(30000, 30060), figures)
     assert min(closed[version] for version in ("sharp", "simple", "default")) > 15

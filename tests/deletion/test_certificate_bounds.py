@@ -61,6 +61,7 @@ def testcondensed_single_deletions_stay_below_the_truth() -> None:
     assert checked > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 4, 5, 7, 8, 15, 30, 47])
 def test_cutting_planes_lie_above_the_bound(seed) -> None:
     case = make_case(seed)
@@ -271,6 +272,7 @@ def test_blocks_pruning_and_single_precision_against_the_plain_form(monkeypatch,
                     assert np.median(bound / true) <= slack
 
 
+@pytest.mark.slow
 def test_search_sample_and_pruned_columns_give_a_valid_and_similar_bound() -> None:
     rng = np.random.default_rng(3)
     n, k = 5000, 10

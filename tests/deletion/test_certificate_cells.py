@@ -60,6 +60,7 @@ def compare(seeds: range, figures: list[str], effort: BoxEffort, label: str) -> 
     return closed, several
 
 
+@pytest.mark.slow
 def test_cells_against_brute_force_quick(figures: list[str]) -> None:
     closed, several = compare(range(21000, 21036), figures, BoxEffort(), "quick")
     assert closed > 18

@@ -69,6 +69,7 @@ def compare(seeds: range, figures: list[str]) -> tuple[dict[str, int], int]:
     return closed, weak_caught
 
 
+@pytest.mark.slow
 def test_every_way_through_the_tree_is_below_the_truth(figures: list[str]) -> None:
     closed, weak_caught = compare(range(40000, 40018), figures)
     assert min(closed.values()) > 6
@@ -170,6 +171,7 @@ def test_a_failed_branch_ends_the_tree_with_its_reason(monkeypatch: pytest.Monke
     assert tree.reason == "after some deletion the model has no optimum"
 
 
+@pytest.mark.slow
 def test_many_pieces_at_once_are_below_each_piece() -> None:
     """Also under a mean penalty, where pieces have a shift; and close enough to be of use."""
     for seed in (5, 7, 17, 29, 41, 53):
@@ -216,6 +218,7 @@ def test_tables_shared_among_cores_say_the_same(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_certify_keeps_the_best_of_what_closed() -> None:
     """A tree that closes only loosely does not replace a tighter bound by one box."""
     for seed in range(5000, 5030):

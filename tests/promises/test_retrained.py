@@ -75,6 +75,7 @@ def test_adult_survives_the_thorough_adversary() -> None:
     check_table("adult", None, 40, 0.05)
 
 
+@pytest.mark.slow
 def test_the_pool_is_shared_and_saves_searches() -> None:
     model = LogisticModel.fit(random_training_set(1, n=200), C=1.0)
     people = refused_people(model, 1, 80)
@@ -121,6 +122,7 @@ def test_a_model_whose_sign_can_be_flipped_ends_with_a_reason() -> None:
     assert "none was found inside the bounds that keeps the promise" in recourses.reasons[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effort", ["quick", "normal"])
 def test_no_answer_is_refuted_by_what_was_found_for_others(effort: str) -> None:
     """Points given early are held against cuts found later, and their margins are those of the final pool."""
@@ -146,6 +148,7 @@ class SearchedOn(Retrained):
         self.asked: list[int] = []
 
 
+@pytest.mark.slow
 def test_a_promise_is_searched_on_until_nothing_more_is_found() -> None:
     """What a further search finds joins the pool, and the people it refutes are solved again."""
     model = LogisticModel.fit(random_training_set(2, n=120), C=1.0)
