@@ -44,6 +44,7 @@ def test_a_name_is_given_once(name: str) -> None:
         register_solver(name, solve_by_cuts, "cuts", "")
 
 
-def test_the_command_line_offers_what_is_registered() -> None:
+def test_the_command_line_offers_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["rocerf", "explain"])  # without a command the registries are left alone
     assert [*options.CostName] == [*COSTS]
     assert [*options.SolverName] == [*SOLVERS, "auto"]
