@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rocerf
+from length import share
 from problems import random_training_set, refused_people, subsets
 from rocerf import Adversary, FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
@@ -61,18 +62,18 @@ def check_table(name: str, path: object, people: int, most_extra_cost: float) ->
 
 @pytest.mark.slow
 def test_german_survives_the_thorough_adversary() -> None:
-    check_table("german", None, 45, 0.10)
+    check_table("german", None, share(45), 0.10)
 
 
 @needs_shared
 @pytest.mark.slow
 def test_compas_survives_the_thorough_adversary() -> None:
-    check_table("compas", SHARED / "openxai", 105, 0.10)
+    check_table("compas", SHARED / "openxai", share(105), 0.10)
 
 
 @pytest.mark.slow
 def test_adult_survives_the_thorough_adversary() -> None:
-    check_table("adult", None, 40, 0.05)
+    check_table("adult", None, share(40), 0.05)
 
 
 @pytest.mark.slow
@@ -187,7 +188,7 @@ def test_german_survives_thorough_adversaries_of_other_seeds_where_many_rows_go(
     """3 % of the rows: the effort "thorough" searches on until a further search finds nothing more."""
     data = rocerf.load_dataset("german")
     model = LogisticModel.fit(data.train, C=1.0)
-    denied = data.test.X[model.predict(data.test.X) == 0]
+    denied = data.test.X[model.predict(data.test.X) == 0][: share(45)]
     recourses = Rocerf(model, 24, effort="thorough").explain(denied)
     assert recourses.answered.all()
     for seed in (4711, 20_001):
