@@ -279,9 +279,9 @@ def test_bad_input_is_refused_with_our_own_errors() -> None:
         arguments = {"design": x, "y": y, "theta": theta, "penalty_diag": penalty, "k": 1} | change
         with pytest.raises(ModelError):
             certify(**arguments)
-    for share in (-1.0, np.nan, 2.0):
+    for penalties in (-1.0, np.nan, 2.0):
         with pytest.raises(OptionError):
-            certify(x, y, theta, penalty, 1, per_row_penalty=share)
+            certify(x, y, theta, penalty, 1, per_row_penalty=penalties)
 
 
 def test_largest_k_is_found_with_few_calls() -> None:
