@@ -2,9 +2,11 @@
 
 ``python -m benchmarks.same_answers --before REVISION`` asks the cases of :mod:`benchmarks.answer_cases` twice, each
 time in a process of its own: with the sources of that revision, and with the present ones, which also read the
-explainers that the earlier ones saved. Numbers must agree to 1e-9 (``|a - b| <= 1e-9 (1 + |a|)``); codes, ids and
-words exactly. Figures and words have columns of their own; ``--figures-only`` leaves the words out. Any difference
-ends it with status 1, and so does a case that fails, unless a table is missing (COMPAS is found as by ``make bench``).
+explainers that the earlier ones saved. Numbers must agree to 1e-9 (``|a - b| <= 1e-9 (1 + |a|)``), those in words too;
+codes, ids and the words themselves exactly. A point of the same cost, or worst rows with the same margin, are a *tie*:
+several optima are equally good, and rounding decides which is found. Ties are counted and shown, figures and words have
+columns of their own; ``--figures-only`` leaves the words out. Any other difference ends it with status 1, and so does a
+case that fails, unless a table is missing (COMPAS is found as by ``make bench``).
 
 ``--collect FILE`` asks the present version alone, ``--compare BEFORE AFTER`` compares two such files, ``--only
 PATTERN`` takes the cases whose name contains it. All cases take about four minutes a version on two quiet cores.
@@ -17,6 +19,7 @@ import io
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -33,6 +36,13 @@ COMPAS = ROOT.parent / "shared" / "data" / "openxai"
 
 #: Largest difference of two numbers that count as equal: relative to 1 + their size, so absolute near 0.
 TOLERANCE = 1e-9
+
+#: What may differ where each person's cost is the same, and where each person's margin is.
+OF_A_POINT = ("matrix", "points", "changes", "margins", "scores", "gaps", "worst_ids")
+OF_A_MARGIN = ("worst_ids",)
+
+#: A number in a text.
+NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 
 #: Figure under which the error of a case that failed is noted, and the one error that is no failure.
 FAILED = "failed"
@@ -53,6 +63,7 @@ class Row:
     different_figures: Mapping[str, str] = field(default_factory=dict)
     different_words: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
+    ties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -77,6 +88,8 @@ def difference(before: Any, after: Any) -> float:
         if len(before) != len(after):
             return math.inf
         return max((difference(one, two) for one, two in zip(before, after, strict=True)), default=0.0)
+    if isinstance(before, str) and isinstance(after, str):
+        return _difference_of_texts(before, after)
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (before, after))
     if not numbers or isinstance(before, int) is not isinstance(after, int):
         return 0.0 if type(before) is type(after) and before == after else math.inf
@@ -84,6 +97,16 @@ def difference(before: Any, after: Any) -> float:
         return 0.0
     gap = abs(before - after) / (1.0 + abs(before))
     return gap if math.isfinite(gap) else math.inf
+
+
+def _difference_of_texts(before: str, after: str) -> float:
+    """That of the numbers in two texts; infinite where anything else differs."""
+    if before == after:
+        return 0.0
+    one, two = NUMBER.split(before), NUMBER.split(after)
+    if len(one) != len(two) or one[::2] != two[::2]:
+        return math.inf
+    return max(difference(float(a), float(b)) for a, b in zip(one[1::2], two[1::2], strict=True))
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Row]:
@@ -95,17 +118,26 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Row]:
 
 def _row(case: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Row:
     figures = dict(_pairs(case, before["figures"], after["figures"]))
-    gaps = {name: difference(*pair) for name, pair in figures.items()}
     words = dict(_pairs(case, before["words"], after["words"]))
-    return Row(
-        case,
-        len(figures),
-        len(words),
-        max(gaps.values(), default=0.0),
-        {name: f"{gaps[name]:.2g}: {_shown(*pair)}" for name, pair in figures.items() if gaps[name] > TOLERANCE},
-        {name: _shown(*pair) for name, pair in words.items() if pair[0] != pair[1]},
-        str(after["figures"].get(f"{case}/{FAILED}", "")),
-    )
+    gaps = {name: difference(*pair) for name, pair in figures.items()}
+    of_words = {name: difference(*pair) for name, pair in words.items()}
+    ties = {name for name in (*gaps, *of_words) if _tied(name, gaps)}
+    found = [
+        {name: f"{gap:.2g}: {_shown(*said[name])}" for name, gap in of.items() if gap > TOLERANCE}
+        for of, said in ((gaps, figures), (of_words, words))
+    ]
+    real = [{name: text for name, text in of.items() if name not in ties} for of in found]
+    equal = [gap for name, gap in gaps.items() if name not in ties]
+    failure = str(after["figures"].get(f"{case}/{FAILED}", ""))
+    tied = {name: text for of in found for name, text in of.items() if name in ties}
+    return Row(case, len(figures), len(words), max(equal, default=0.0), real[0], real[1], failure, tied)
+
+
+def _tied(name: str, gaps: Mapping[str, float]) -> bool:
+    """Whether a name may differ because what decides is the same: costs for points, margins for worst rows."""
+    group, _, kind = name.rpartition("/")
+    same = {what: gaps.get(f"{group}/{what}", math.inf) <= TOLERANCE for what in ("costs", "margins")}
+    return (kind in OF_A_POINT and same["costs"]) or (kind in OF_A_MARGIN and same["margins"])
 
 
 def _pairs(case: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -138,10 +170,11 @@ def show(rows: Sequence[Row], figures_only: bool) -> bool:
             print(f"{row.case:36}{'FAILED' if row.failed else 'left out'}: {row.failure[:SHOWN]}")
             continue
         figures, words = ("DIFFERENT" if found else "equal" for found in (row.different_figures, row.different_words))
-        print(f"{row.case:36}{row.figures:>8}{row.largest:>20.2g}{'':3}{figures:10}{row.words:>6}   {words}")
+        ties = f" ({len(row.ties)} ties)" if row.ties else ""
+        print(f"{row.case:36}{row.figures:>8}{row.largest:>20.2g}{'':3}{figures:10}{row.words:>6}   {words}{ties}")
     for row in rows:
-        for kind, found in (("figures", row.different_figures), ("words", row.different_words)):
-            for name, said in found.items() if kind == "figures" or not figures_only else ():
+        for kind, found in (("figures", row.different_figures), ("words", row.different_words), ("a tie", row.ties)):
+            for name, said in found.items() if kind != "words" or not figures_only else ():
                 print(f"\n{kind} of {name}\n  {said}")
     differing = [row.case for row in rows if not row.same(figures_only)]
     print(f"\n{len(rows) - len(differing)} of {len(rows)} cases are the same" + (" (figures)" if figures_only else ""))
