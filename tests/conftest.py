@@ -74,10 +74,8 @@ class Bare:
     def __init__(self, model: Any) -> None:
         for name in (
             *("train", "matrix", "score", "deployed_score", "predict", "without", "refitted", "restored"),
-            *("removable_class", "assumptions", "state", "threshold", "frames", "schema", "preprocessing", "own_refit"),
-            "own_rows",
-            "known_by",
-            "forget",
+            *("removable_class", "assumptions", "state", "save", "threshold", "offset", "frames", "schema"),
+            *("preprocessing", "own_refit", "own_rows", "known_by", "forget", "class_counts"),
         ):
             setattr(self, name, getattr(model, name))
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import norm
 
 from rocerf import TrainingSet
-from rocerf.models.base import BaseModel
 from rocerf.models.logistic.ensemble import LinearEnsemble
+from rocerf.models.model import Refittable
 from rocerf.promises import Simulated
 from rocerf.promises.simulated import SimulatedPromise
 
@@ -24,7 +24,7 @@ NOISES = {
 }
 
 
-class Noisy(BaseModel):
+class Noisy(Refittable):
     """A linear model whose retraining adds Gaussian noise to its parameters, so that all chances are known exactly.
 
     ``spoil`` adds this much to the scores of the models of a slice, as if they had been retrained badly.

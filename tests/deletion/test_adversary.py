@@ -12,10 +12,12 @@ import pytest
 from nasty import problems
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
-from rocerf.deletion import batched_attack
+from rocerf.deletion import attackers, batched_attack
+from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import EFFORTS, Effort
+from rocerf.deletion.finding import Finding
 from rocerf.errors import NoOptimumError, OptionError
-from rocerf.models.base import BaseModel
+from rocerf.models.model import Model
 
 #: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.
 COUNT = int(os.environ.get("ROCERF_PROBLEMS", "240"))
@@ -120,7 +122,7 @@ def test_no_deletion_and_no_points() -> None:
     assert len(Adversary(model, 2).attack(np.empty((0, 3)))) == 0
 
 
-class Wrapped(BaseModel):
+class Wrapped(Model):
     """A model that is not a LogisticModel: only the protocol, forwarded."""
 
     def __init__(self, inner: LogisticModel) -> None:
@@ -150,6 +152,35 @@ def test_any_model_with_without_can_be_attacked() -> None:
     x = refused_people(small, 7, 1)
     truth = Adversary(small, 2, effort="thorough").attack(x).scores
     np.testing.assert_allclose(Adversary(Wrapped(small), 2, effort="thorough").attack(x).scores, truth, atol=1e-8)
+
+
+def test_another_kind_of_model_brings_its_own_attacker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an outside package does: one class, registered for a capability of its models."""
+
+    class FirstRow:
+        """Deletes the first row, whatever the point."""
+
+        def __init__(self, model: Wrapped, k: int) -> None:
+            self.model, self.k = model, k
+
+        def attack(self, X: np.ndarray, search: Search) -> Attacks:
+            later = self.model.without(self.model.train.ids[:1])
+            finding = Finding(
+                later.score(X),
+                np.empty((len(X), 0)),
+                [np.array([0])] * len(X),
+                ["mine"] * len(X),
+                np.ones(len(X), np.intp),
+            )
+            return Attacks.of([finding], self.model.train.ids)
+
+    monkeypatch.setattr(attackers, "ATTACKERS", list(attackers.ATTACKERS))
+    attackers.register_attacker(Wrapped, FirstRow)
+    model = LogisticModel.fit(random_training_set(6, n=80), C=1.0)
+    attacks = Adversary(Wrapped(model), 4).attack(model.train.X[:3])
+    assert attacks.found_by == ("mine",) * 3
+    np.testing.assert_array_equal(attacks.scores, model.without(model.train.ids[:1]).score(model.train.X[:3]))
+    assert "mine" not in Adversary(model, 4).attack(model.train.X[:3]).found_by
 
 
 def test_a_deletion_after_which_there_is_no_model_is_the_worst() -> None:

@@ -237,9 +237,9 @@ def test_networks_of_the_three_groups_start_from_different_seeds(monkeypatch: py
     seen: list[int] = []
     stack = type(model.retrainer).stack
 
-    def spy(self: Any, train: Any, design: Any, kept: Any, seeds: list[int], *rest: Any) -> Any:
-        seen.extend(seeds)
-        return stack(self, train, design, kept, seeds, *rest)
+    def spy(self: Any, work: Any) -> Any:
+        seen.extend(work.seeds)
+        return stack(self, work)
 
     monkeypatch.setattr(type(model.retrainer), "stack", spy)
     Simulated(shaping=4, choosing=5, checking=6).about(model, 3, seed=0).simulate()

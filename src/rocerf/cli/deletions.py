@@ -181,8 +181,11 @@ def _write_pipeline(model: Any, path: Path) -> None:
 
 def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
     """What may still hold something of the rows, in sentences."""
+    from rocerf.models.model import LinearModel
+
     told = [] if kept is None else [f"the old explainer in {kept}: delete it"]
-    if getattr(old.model, "deployed_theta", None) is not None and getattr(new.model, "deployed_theta", None) is None:
+    deployed = [m.deployed_theta if isinstance(m, LinearModel) else None for m in (old.model, new.model)]
+    if deployed[0] is not None and deployed[1] is None:
         told.append(
             "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
             "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left, and "

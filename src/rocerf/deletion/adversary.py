@@ -15,7 +15,7 @@ import numpy as np
 
 from rocerf.data.columns import complete
 from rocerf.deletion.attackers import attacker_for
-from rocerf.deletion.attacks import Attack, Attacks
+from rocerf.deletion.attacks import Attack, Attacks, Search
 from rocerf.deletion.efforts import EFFORTS, Effort, checked_effort
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError
@@ -106,6 +106,4 @@ class Adversary:
         A point whose score was brought below its ``stop_below`` (P,) is not attacked further: what is
         reported for it is a true retraining, but perhaps not the worst.
         """
-        return self._attacker.attack(
-            X, effort=self.effort, seed=self.seed, stop_below=stop_below, known=known, progress=progress
-        )
+        return self._attacker.attack(X, Search(self.effort, self.seed, stop_below, known, progress))

@@ -11,32 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.batched_attack import BatchedAttacker
-from rocerf.deletion.efforts import Effort
 from rocerf.deletion.refit_attack import RefitAttacker
 from rocerf.errors import OptionError
 from rocerf.models.model import ExactModel, Model
-from rocerf.types import Array, Places, Progress
+from rocerf.types import Array
 
 
 class Attacker(Protocol):
     """Searches for the worst deletion of at most k rows of one model at any point."""
 
-    def attack(
-        self,
-        X: Array,
-        *,
-        effort: Effort,
-        seed: int,
-        stop_below: Array | None = None,
-        known: list[Places] | None = None,
-        progress: Progress | None = None,
-    ) -> Attacks:
-        """The worst deletions found for P points (P, d), as :meth:`rocerf.Adversary.attack_all` says.
-
-        ``stop_below``, ``known`` and ``progress`` save time or show it: an attacker that cannot use them does without.
-        """
+    def attack(self, X: Array, search: Search) -> Attacks:
+        """The worst deletions found for P points (P, d)."""
         ...
 
 

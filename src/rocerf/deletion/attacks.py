@@ -9,8 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
-from rocerf.types import Array, Places
+from rocerf.types import Array, Places, Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How P points are attacked: how hard, and from which seed random starts are drawn.
+
+    The others save time or show it, and whoever cannot use them does without: a point whose score was brought below its
+    ``stop_below`` (P,) need not be attacked further; ``known`` is a set of rows for each point, found elsewhere.
+    """
+
+    effort: Effort
+    seed: int
+    stop_below: Array | None = None
+    known: list[Places] | None = None
+    progress: Progress | None = None
+
+    def at(self, places: Places) -> Search:
+        """The same for some of the points, to the end."""
+        known = None if self.known is None else [self.known[place] for place in places]
+        return Search(self.effort, self.seed, known=known)
 
 
 @dataclass(frozen=True, eq=False)

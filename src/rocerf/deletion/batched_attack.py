@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from rocerf.deletion.attacks import Attacks
-from rocerf.deletion.efforts import Effort
+from rocerf.deletion import searches
+from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.many_models import ManyModels
-from rocerf.deletion.pipeline_refits import with_pipeline_refits
+from rocerf.deletion.pipeline_refits import PipelineRefits, with_pipeline_refits
 from rocerf.deletion.rare_groups import RareGroups
-from rocerf.deletion.searches import search
 from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.models.model import ExactModel
-from rocerf.types import Array, Places, Progress
+from rocerf.types import Array
 
 #: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
 BLOCK_ENTRIES = 2_000_000
@@ -32,74 +31,65 @@ class BatchedAttacker:
 
     def __init__(self, model: ExactModel, k: int) -> None:
         self.model, self.k = model, k
-        self.models = ManyModels.of(model.frozen)
+
+    @cached_property
+    def models(self) -> ManyModels:
+        """The batched objective, made at first use and shared with others who attack this model."""
+        return ManyModels.of(self.model.frozen)
+
+    @cached_property
+    def _refits(self) -> PipelineRefits:
+        """Pipelines fitted again after deletions, kept as long as anybody attacks this model."""
+        return PipelineRefits.of(self.model)
 
     @cached_property
     def _groups(self) -> RareGroups:
         """The training set's rare groups, made at first use."""
         return RareGroups.of(self.models, self.k)
 
-    def attack(
-        self,
-        X: Array,
-        *,
-        effort: Effort,
-        seed: int,
-        stop_below: Array | None = None,
-        known: list[Places] | None = None,
-        progress: Progress | None = None,
-    ) -> Attacks:
-        """The worst deletions for P points (P, d), as :meth:`rocerf.Adversary.attack_all` says."""
+    def attack(self, X: Array, search: Search) -> Attacks:
+        """The worst deletions for P points (P, d)."""
         label = self.model.removable_class(self.k)
         if label is not None:
             return self._vanished(label, len(X))
-        found = self._searched(X, effort, seed, stop_below, known, progress)
+        found = self._searched(X, search)
         if self.model.preprocessing != "refitted" or not len(X):
             return found
-        attacks = with_pipeline_refits(self.model, found, X, self.k)
+        attacks = with_pipeline_refits(self._refits, found, X, self.k)
         # Searches that stopped because of a model with frozen preprocessing go on where the refitted one is harmless.
-        floor = np.full(len(X), -np.inf) if stop_below is None else stop_below
+        floor = np.full(len(X), -np.inf) if search.stop_below is None else search.stop_below
         places = np.flatnonzero((found.scores < floor) & (attacks.scores >= floor))
         if not len(places):
             return attacks
-        own = None if known is None else [known[place] for place in places]
-        again = self._searched(X[places], effort, seed, None, own, None)
-        return attacks.with_worse(places, with_pipeline_refits(self.model, again, X[places], self.k))
+        again = self._searched(X[places], search.at(places))
+        return attacks.with_worse(places, with_pipeline_refits(self._refits, again, X[places], self.k))
 
-    def _searched(
-        self,
-        X: Array,
-        effort: Effort,
-        seed: int,
-        stop_below: Array | None,
-        known: list[Places] | None,
-        progress: Progress | None,
-    ) -> Attacks:
+    def _searched(self, X: Array, search: Search) -> Attacks:
         """What the searches find, the preprocessing of a pipeline frozen."""
         directions, beyond = self.model.score_gradient(X), self.model.beyond_design(X)
         size = max(1, min(64, BLOCK_ENTRIES // len(self.model.train), -(-len(X) // workers())))
         self.models.prepare()
-        groups = self._groups if "groups" in effort.searches else None
+        groups = self._groups if "groups" in search.effort.searches else None
         findings: list[Finding] = []
 
         def one(block: slice) -> Finding:
-            return search(
+            return searches.search(
                 self.models,
                 directions[block],
                 self.k,
-                effort,
-                seed,
+                search.effort,
+                search.seed,
                 groups=groups,
-                known=None if known is None else known[block],
+                known=None if search.known is None else search.known[block],
                 first=block.start,
-                stop_below=None if stop_below is None else stop_below[block] - beyond[block],
+                stop_below=None if search.stop_below is None else search.stop_below[block] - beyond[block],
             )
 
         with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
             for finding in pool.map(one, (slice(start, start + size) for start in range(0, len(X), size))):
                 findings.append(finding)
-                if progress is not None:
-                    progress(sum(map(len, findings)), len(X))
+                if search.progress is not None:
+                    search.progress(sum(map(len, findings)), len(X))
         return Attacks.of(findings, self.model.train.ids, beyond=beyond, halfspaces=self.model.halfspaces)
 
     def _vanished(self, label: Any, count: int) -> Attacks:

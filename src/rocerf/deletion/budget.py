@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
 from rocerf.models.model import ExactModel
-from rocerf.types import Array
+from rocerf.types import Array, Places, Progress
 
 
 def largest_survived(
@@ -19,8 +16,8 @@ def largest_survived(
     *,
     effort: str = "normal",
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> NDArray[np.intp]:
+    progress: Progress | None = None,
+) -> Places:
     """For each point (P, d) the largest number of deletions that no deletion found contradicts, at most ``most``; (P,).
 
     -1 where the model refuses the point as it is. The number tried doubles until the adversary breaks the point,
@@ -29,6 +26,7 @@ def largest_survived(
     """
     survives = np.where(model.score(X) >= 0, 0, -1).astype(np.intp)
     broken = np.full(len(X), most + 1, dtype=np.intp)
+    adversaries: dict[int, Adversary] = {}  # kept, so that what they compute of the model is computed once
     while True:
         open_ = np.flatnonzero((survives >= 0) & (broken - survives > 1))
         if progress is not None:
@@ -40,7 +38,8 @@ def largest_survived(
         sizes = np.where(never_broken, doubled, (survives[open_] + broken[open_]) // 2)
         for size in np.unique(sizes):
             points = open_[sizes == size]
-            adversary = Adversary(model, int(size), effort=effort, seed=seed)
-            scores = adversary.attack_all(X[points], stop_below=np.zeros(len(points))).scores
+            if size not in adversaries:
+                adversaries[size] = Adversary(model, int(size), effort=effort, seed=seed)
+            scores = adversaries[size].attack_all(X[points], stop_below=np.zeros(len(points))).scores
             survives[points[scores >= 0]] = size
             broken[points[scores < 0]] = size

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.deletion.many_models import Deletions, ManyModels
-from rocerf.types import Array
-
-Rows = NDArray[np.intp]
+from rocerf.types import Array, Places
 
 
 @dataclass(eq=False)
@@ -19,9 +16,9 @@ class Finding:
 
     scores: Array
     thetas: Array
-    sets: list[Rows]
+    sets: list[Places]
     found_by: list[str]
-    retrainings: Rows
+    retrainings: Places
     seen: list[set[bytes]] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
 
@@ -41,11 +38,11 @@ class Finding:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def open(self, floor: Array) -> Rows:
+    def open(self, floor: Array) -> Places:
         """The points worth searching on: not below their floor (M,), and there is still something worse."""
         return np.flatnonzero((self.scores >= floor) & ~np.isneginf(self.scores))
 
-    def unseen(self, points: Rows, keys: list[bytes]) -> Rows:
+    def unseen(self, points: Places, keys: list[bytes]) -> Places:
         """Places of the sets that were not yet retrained for their point; they count as seen from now on."""
         news = []
         for place, (point, key) in enumerate(zip(points, keys, strict=True)):
@@ -54,7 +51,7 @@ class Finding:
                 news.append(place)
         return np.array(news, np.intp)
 
-    def consider(self, points: Rows, thetas: Array, deletions: Deletions, directions: Array, name: str) -> None:
+    def consider(self, points: Places, thetas: Array, deletions: Deletions, directions: Array, name: str) -> None:
         """Take over converged models (one for each of these points; points may repeat) that are worse.
 
         NaN parameters stand for a deletion after which there is no model: nothing is worse.

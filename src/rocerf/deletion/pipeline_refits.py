@@ -25,7 +25,7 @@ VANISHED = "a category vanishes"
 
 
 class PipelineRefits:
-    """Pipelines refitted after deletions, as half-spaces of schema space, by the rows deleted; kept with the model."""
+    """Pipelines refitted after deletions, as half-spaces of schema space, by the rows deleted."""
 
     @classmethod
     def of(cls, model: ExactModel) -> PipelineRefits:
@@ -73,15 +73,15 @@ def rare_categories(model: ExactModel, X: Array, k: int) -> list[Places]:
     return sets
 
 
-def with_pipeline_refits(model: ExactModel, attacks: Attacks, X: Array, k: int) -> Attacks:
+def with_pipeline_refits(refits: PipelineRefits, attacks: Attacks, X: Array, k: int) -> Attacks:
     """The attacks on points (P, d) with every set refitted by the whole pipeline, the worst of all for each point."""
     sets: dict[bytes, tuple[Places, str]] = {b"": (np.empty(0, np.intp), "nothing deleted")}
     for rows, name in zip(attacks.deleted_rows, attacks.found_by, strict=True):
         sets.setdefault(np.sort(rows).tobytes(), (rows, name))
-    for rows in rare_categories(model, X, k):
+    for rows in rare_categories(refits.model, X, k):
         sets.setdefault(rows.tobytes(), (rows, VANISHED))
     chosen = list(sets.values())
-    slopes, constants = PipelineRefits.of(model).halfspaces(rows for rows, _ in chosen)
+    slopes, constants = refits.halfspaces(rows for rows, _ in chosen)
     scores = X @ slopes.T + constants
     which = scores.argmin(axis=1)
     return replace(

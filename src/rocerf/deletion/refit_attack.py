@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.row_effects import RowEffects
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.model import Model
-from rocerf.types import Array, Places, Progress
+from rocerf.types import Array, Places
 
 
 class RefitAttacker:
@@ -28,21 +28,12 @@ class RefitAttacker:
     def __init__(self, model: Model, k: int) -> None:
         self.model, self.k = model, k
 
-    def attack(
-        self,
-        X: Array,
-        *,
-        effort: Effort,
-        seed: int,
-        stop_below: Array | None = None,
-        known: list[Places] | None = None,
-        progress: Progress | None = None,
-    ) -> Attacks:
+    def attack(self, X: Array, search: Search) -> Attacks:
         """The worst deletions found for points (P, d); scores are the model's own, parameters are not reported.
 
         It has no random starts, no use for what is known, and leaves nothing out.
         """
-        return Attacks.of([_found(self.model, X, self.k, effort)], self.model.train.ids)
+        return Attacks.of([_found(self.model, X, self.k, search.effort)], self.model.train.ids)
 
 
 def _found(model: Model, X: Array, k: int, effort: Effort) -> Finding:

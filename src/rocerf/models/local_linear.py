@@ -34,11 +34,10 @@ from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.base import BaseLinearModel
 from rocerf.models.design import Design
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Refittable
+from rocerf.models.model import LinearModel, Refittable
 from rocerf.models.options import one_of
 from rocerf.types import Array
 
@@ -140,10 +139,8 @@ def _first_accepted(model: Refittable, x0: Array, spread: Array, rng: np.random.
     return None
 
 
-class LocalLinearModel(BaseLinearModel):
+class LocalLinearModel(LinearModel):
     """A logistic model of another model's decisions around one person; it cannot be retrained."""
-
-    deployed_theta: Array | None = None
 
     def __init__(self, train: TrainingSet, theta: Array, design: Design, class_counts: dict[Any, int]) -> None:
         self._train, self._theta, self._design, self._class_counts = train, theta, design, class_counts
@@ -177,6 +174,11 @@ class LocalLinearModel(BaseLinearModel):
         return self._design
 
     @property
+    def class_counts(self) -> dict[Any, int]:
+        """Training rows of each label."""
+        return self._class_counts
+
+    @property
     def theta(self) -> Array:
         """Parameters over the design row, shape (d + 1,)."""
         return self._theta
@@ -184,10 +186,6 @@ class LocalLinearModel(BaseLinearModel):
     def score(self, X: ArrayLike) -> Array:
         """Scores of shape (P,)."""
         return self.design(np.asarray(X, dtype=np.float64)) @ self.theta
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """1 where the stand-in accepts, else 0."""
-        return (self.score(X) >= 0).astype(np.int64)
 
     @cached_property
     def _rows(self) -> tuple[Array, Array, Array]:
@@ -210,11 +208,6 @@ class LocalLinearModel(BaseLinearModel):
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Slopes and constants in schema space."""
         return self.design.in_schema_space(coefficients)
-
-    def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove."""
-        label, count = min(self._class_counts.items(), key=lambda item: item[1])
-        return label if count <= k else None
 
     def without(self, ids: Iterable[Any]) -> NoReturn:
         """It has no training of its own."""

@@ -10,25 +10,30 @@ Each says what one kind of work needs, and no more; whatever anybody reads from 
     LinearModel         a FirstOrderModel whose score is affine in x, so that slopes are cuts
     ExactModel          a LinearModel at the one optimum of a known objective: what can be proven about deletions
 
-A new kind of model starts from :class:`rocerf.models.base.BaseModel`, which has what most have in common.
+A new kind of model inherits from the ones that it follows: they have the usual answer wherever there is one, so that it
+writes only what is its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
 
+from rocerf.data.columns import people_matrix
+from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
+from rocerf.errors import UnsupportedModelError
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rocerf.data.frames import Frames
     from rocerf.data.schema import FeatureSchema
     from rocerf.models.arithmetic import Arithmetic
     from rocerf.models.design import AnyDesign
@@ -44,6 +49,10 @@ RETRAININGS: tuple[Retraining, ...] = ("fresh", "warm")
 
 #: Values (P,) and gradients in x (P, d) at points (P, d).
 ValueAndSlope = Callable[[Array], tuple[Array, Array]]
+
+
+#: Training rows whose scores are compared, for models that are known by what they say.
+COMPARED_ROWS = 4096
 
 
 class LinearSolver(Protocol):
@@ -94,29 +103,57 @@ class Classifier(Protocol):
         ...
 
     @property
+    def class_counts(self) -> dict[Any, int]:
+        """Rows of each label that carry weight."""
+        return class_counts(self.train, self.train.weights)
+
+    @property
+    def frames(self) -> Frames | None:
+        """Between the user's own columns and schema space, for a model made by :func:`rocerf.from_pipeline`."""
+        return None
+
+    @property
     def preprocessing(self) -> PreprocessingRule | None:
-        """What becomes of a pipeline's preprocessing when rows are deleted, where the model has a rule for it."""
-        ...
+        """Whether a pipeline's preprocessing stays ("frozen") or is fitted again ("refitted") when rows are deleted."""
+        return None
 
     def matrix(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name."""
-        ...
+        """People as numbers in the model's column order, shape (P, d); a DataFrame is matched by name.
+
+        For a model from a pipeline a DataFrame has the user's own columns, or those of schema space.
+        """
+        if self.frames is not None:
+            return people_in_schema_space(X, self.frames)
+        matrix, _ = people_matrix(X, self.train.columns, named=self.train.from_frame)
+        return matrix
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Scores of shape (P,) for people of shape (P, d)."""
         ...
 
+    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """Scores of the model people are judged by today, shape (P,): this one, unless it says otherwise."""
+        return self.score(X)
+
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
-        """1 where accepted (score >= 0), else 0; shape (P,)."""
-        ...
+        """1 where accepted, else 0, by the model as deployed; shape (P,)."""
+        return (self.deployed_score(X) >= 0).astype(np.int64)
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove, if there is then no model."""
-        ...
+        label, count = min(self.class_counts.items(), key=lambda item: item[1])
+        return label if count <= k else None
 
     def without(self, ids: Iterable[Any]) -> Self:
         """The model retrained after deleting these rows."""
         ...
+
+
+def class_counts(train: TrainingSet, weights: Array | None) -> dict[Any, int]:
+    """Rows of each label whose weight (n,) is not 0."""
+    counted = train.y if weights is None else train.y[weights > 0]
+    good = int(counted.sum())
+    return {train.favourable: good, train.unfavourable: len(counted) - good}
 
 
 @runtime_checkable
@@ -126,30 +163,26 @@ class Refittable(Classifier, Protocol):
     @property
     def threshold(self) -> float:
         """Probability of the favourable label from which a person is accepted."""
-        ...
+        return 0.5
 
     @property
-    def frames(self) -> Frames | None:
-        """Between the user's own columns and schema space, for a model from a pipeline."""
-        ...
+    def offset(self) -> float:
+        """``score = log-odds - offset``."""
+        return float(logit(self.threshold))
 
     @property
     def schema(self) -> FeatureSchema | None:
         """What the user's columns mean, for a model from a pipeline."""
-        ...
+        return None if self.frames is None else self.frames.schema
 
     @property
     def own_refit(self) -> OwnRefit | None:
-        """The user's own estimator to be fitted again, where that is what retrains the model after deletions."""
-        ...
+        """The user's own estimator to be fitted again; None where retraining is ours or the estimator not at hand."""
+        return None
 
     def own_rows(self) -> pd.DataFrame:
         """The training rows in the user's own columns, gaps included."""
-        ...
-
-    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
-        """Scores of the model people are judged by today, shape (P,)."""
-        ...
+        return self.train.frame()
 
     def refitted(
         self,
@@ -171,19 +204,34 @@ class Refittable(Classifier, Protocol):
 
         ``declared`` are columns of schema space (``feature=category``) that stay though no row left has the category.
         """
-        ...
+        raise UnsupportedModelError(
+            f"Expected a LogisticModel, NeuralModel or EstimatorModel to forget rows, got {type(self).__name__}; "
+            "train it on the rows left and take it over again."
+        )
 
     def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What tells this model from others, all that retraining depends on: plain values, and arrays."""
-        ...
+        """What tells this model from others, all that retraining depends on: plain values, and arrays.
+
+        By default it is known by what it says of its training rows.
+        """
+        return {}, {"scores": self.score(self.train.X[:COMPARED_ROWS])}
 
     def assumptions(self) -> tuple[Said, ...]:
         """What "retrained" means for this model, in sentences."""
         ...
 
     def state(self) -> State:
-        """Model and training rows as plain values and arrays, to be kept anywhere."""
-        ...
+        """Model and training rows as plain values and arrays; a kind of model that has none cannot be kept."""
+        raise UnsupportedModelError(
+            f"Expected a model that can be kept, got a {type(self).__name__}; make it again from its training rows."
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the :meth:`state` to one ``.npz`` file (plain arrays and JSON, no pickle).
+
+        It holds all training rows with their ids and labels, so only its owner can read it.
+        """
+        self.state().write(path)
 
 
 @runtime_checkable
@@ -202,7 +250,7 @@ class Model(Classifier, Protocol):
     @property
     def device(self) -> str:
         """Where its arrays live while it computes: "cpu", "cuda", ..."""
-        ...
+        return "cpu"
 
     def score_gradient(self, X: Array) -> Array:
         """``d score / d theta`` at each person, shape (P, p)."""
@@ -224,7 +272,7 @@ class FirstOrderModel(Model, Smooth, Protocol):
     @property
     def damping(self) -> float | None:
         """What is added to the diagonal of the mean curvature; None for a model at its optimum, which needs none."""
-        ...
+        return None
 
     def shifted_score(self, shifts: Array) -> ValueAndSlope:
         """For shifts of the parameters (P, p), the map from points (P, d) to values and slopes in x.
@@ -246,7 +294,7 @@ class LinearModel(FirstOrderModel, Protocol):
     @property
     def deployed_theta(self) -> Array | None:
         """Parameters as the user deployed them, where they differ from the exact optimum."""
-        ...
+        return None
 
     @property
     def design(self) -> AnyDesign:
@@ -259,6 +307,20 @@ class LinearModel(FirstOrderModel, Protocol):
         The model with parameters ``coefficients[j]`` scores ``slopes[j]'x + constants[j]``.
         """
         ...
+
+    def score_gradient(self, X: Array) -> Array:
+        """The design rows: ``d score / d theta``, shape (P, p)."""
+        return self.design(X)
+
+    def score_and_slope(self, X: Array) -> tuple[Array, Array]:
+        """Scores (P,) and their gradients in x, (P, d): the same everywhere."""
+        slopes, constants = self.halfspaces(self.theta)
+        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
+
+    def shifted_score(self, shifts: Array) -> ValueAndSlope:
+        """For shifts of the parameters (P, p): the map from points (P, d) to the moved models' scores and slopes."""
+        slopes, constants = self.halfspaces(self.theta + shifts)
+        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
 
 
 @runtime_checkable

@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
-from rocerf.models.base import BaseLinearModel
 from rocerf.models.design import AnyDesign, Design, with_ones
 from rocerf.models.logistic.about import assumptions_of, known_by
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.logistic.fit import LogisticFit, Polish
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.model import Retraining
+from rocerf.models.model import ExactModel, Retraining, class_counts
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from rocerf.models.sklearn.pipeline_parts import PipelineParts, PreprocessingRule
 
 
-class LogisticModel(BaseLinearModel):
+class LogisticModel(ExactModel):
     """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
 
     Make one with :meth:`fit`, :meth:`from_sklearn` or :func:`rocerf.from_pipeline`. It accepts a person when
@@ -354,10 +353,10 @@ class LogisticModel(BaseLinearModel):
 
         return logistic_forgetting(self, ids, declared)
 
-    @property
-    def row_weights(self) -> Array | None:
-        """Sample weights times class weights, (n,); None where every row counts once."""
-        return self.objective.weights
+    @cached_property
+    def class_counts(self) -> dict[Any, int]:
+        """Rows of each label that carry weight."""
+        return class_counts(self.train, self.objective.weights)
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove, if retraining then has no optimum."""

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.base import BaseModel
 from rocerf.models.design import Design
-from rocerf.models.model import RETRAININGS, Retraining, ValueAndSlope
+from rocerf.models.model import RETRAININGS, FirstOrderModel, Refittable, Retraining, ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.network import (
     Architecture,
@@ -28,7 +27,7 @@ from rocerf.models.network.network import (
 )
 from rocerf.models.network.objective import NetworkObjective
 from rocerf.models.network.options import NetworkOptions, derived_seed
-from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, UsersTraining, refuse_constant
+from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, Retrainings, UsersTraining, refuse_constant
 from rocerf.models.network.slopes import refuse_strange_module
 from rocerf.models.network.training import Training
 from rocerf.models.options import checked_seed, one_of, positive_whole, refuse_bare_rows
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from rocerf.models.network.gauss_newton import GaussNewton
 
 
-class NeuralModel(BaseModel):
+class NeuralModel(FirstOrderModel, Refittable):
     """A network with one logit, the rows it was trained on, and the way it is trained again.
 
     Make one with :meth:`fit` (the paper's network) or :meth:`from_torch` (any module). It accepts a person when
@@ -168,7 +167,9 @@ class NeuralModel(BaseModel):
         progress: Progress | None = None,
     ) -> NeuralModel:
         everything = [np.arange(len(train))]
-        stack = retrainer.stack(train, design, everything, [options.seed], None, options.device, progress)
+        stack = retrainer.stack(
+            Retrainings(train, design, everything, [options.seed], options.device, progress=progress)
+        )
         module = with_state(retrainer.architecture.module(), [values[0] for values in stack])
         return cls(train, module, design, retrainer, options)
 
@@ -326,11 +327,16 @@ class NeuralModel(BaseModel):
         rows = np.arange(len(self.train))
         kept = [np.delete(rows, out) for out in gone]
         start = self.module if retraining == "warm" else None
-        return self.retrainer.stack(self.train, self.design, kept, seeds, start, self.device, progress)
+        return self.retrainer.stack(Retrainings(self.train, self.design, kept, seeds, self.device, start, progress))
 
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""
         return NetworkEnsemble.of(self.module, arrays, self.design, self.offset)
+
+    @cached_property
+    def accuracy(self) -> float:
+        """Share of training rows decided as labelled."""
+        return float((self.predict(self.train.X) == self.train.y).mean())
 
     @property
     def majority_rate(self) -> float:

@@ -24,20 +24,24 @@ Rows = NDArray[np.intp]
 Refit = Callable[[TrainingSet, int, Any], Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Retrainings:
+    """M networks to be trained: network m on rows ``kept[m]``, afresh by ``seeds[m]``, or on from ``start``."""
+
+    train: TrainingSet
+    design: Design
+    kept: Sequence[Rows]
+    seeds: Sequence[int]
+    device: str
+    start: Tensor | None = None
+    progress: Progress | None = None
+
+
 class Retrainer(Protocol):
     """Trains networks of one shape on parts of one training set."""
 
-    def stack(
-        self,
-        train: TrainingSet,
-        design: Design,
-        kept: Sequence[Rows],
-        seeds: Sequence[int],
-        start: Tensor | None,
-        device: str,
-        progress: Progress | None,
-    ) -> list[Array]:
-        """A stack of M states: network m trained on rows ``kept[m]``, afresh by ``seeds[m]`` or on from ``start``."""
+    def stack(self, work: Retrainings) -> list[Array]:
+        """A stack of M states, one for each retraining."""
         ...
 
     @property
@@ -61,25 +65,17 @@ class OwnTraining:
     architecture: Architecture
     training: Training
 
-    def stack(
-        self,
-        train: TrainingSet,
-        design: Design,
-        kept: Sequence[Rows],
-        seeds: Sequence[int],
-        start: Tensor | None,
-        device: str,
-        progress: Progress | None,
-    ) -> list[Array]:
+    def stack(self, work: Retrainings) -> list[Array]:
         """All networks together (:func:`rocerf.models.network.training.train_stack`)."""
-        refuse_one_class(train, kept)
+        train, seeds = work.train, work.seeds
+        refuse_one_class(train, work.kept)
         weights = np.ones(len(train)) if train.weights is None else train.weights
-        if start is None:
+        if work.start is None:
             first = self.architecture.initial(seeds)
         else:
-            first = [np.repeat(values[None], len(seeds), axis=0) for values in state_arrays(start)]
-        task = Task(design(train.X), train.y, weights)
-        stack = train_stack(task, first, kept, seeds, self.training, device=device, progress=progress)
+            first = [np.repeat(values[None], len(seeds), axis=0) for values in state_arrays(work.start)]
+        task = Task(work.design(train.X), train.y, weights)
+        stack = train_stack(task, first, work.kept, seeds, self.training, device=work.device, progress=work.progress)
         refuse_diverged(stack, f"learning_rate={self.training.learning_rate:g}")
         return stack
 
@@ -117,16 +113,7 @@ class UsersTraining:
     module: Tensor
     precision: Any
 
-    def stack(
-        self,
-        train: TrainingSet,
-        design: Design,
-        kept: Sequence[Rows],
-        seeds: Sequence[int],
-        start: Tensor | None,
-        device: str,
-        progress: Progress | None,
-    ) -> list[Array]:
+    def stack(self, work: Retrainings) -> list[Array]:
         """One call of the function for each network, with the rows that are left."""
         if self.refit is None:
             raise UnsupportedModelError(
@@ -134,15 +121,16 @@ class UsersTraining:
                 "NeuralModel.from_torch(module, train, refit=function), where function(train, seed, start) returns a "
                 "trained module (start is None for a fresh one, else the module to go on from)."
             )
-        refuse_one_class(train, kept)
+        train = work.train
+        refuse_one_class(train, work.kept)
         everything = np.arange(len(train))
         states: list[list[Array]] = []
-        for place, (rows, seed) in enumerate(zip(kept, seeds, strict=True)):
+        for rows, seed in zip(work.kept, work.seeds, strict=True):
             left = train.without(train.ids[np.setdiff1d(everything, rows)]) if len(rows) < len(train) else train
-            trained = self.refit(left, seed % 2**32, None if start is None else self._to_go_on_from(start))
+            trained = self.refit(left, seed % 2**32, None if work.start is None else self._to_go_on_from(work.start))
             states.append(self._same_shape(trained))
-            if progress is not None:
-                progress(place + 1, len(seeds))
+            if work.progress is not None:
+                work.progress(len(states), len(work.seeds))
         stack = [np.stack(values) for values in zip(*states, strict=True)]
         refuse_diverged(stack, "the refit function given")
         return stack

@@ -19,8 +19,7 @@ from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
 from rocerf.data.training_set_state import rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
-from rocerf.models.base import BaseModel
-from rocerf.models.model import RETRAININGS, Retraining
+from rocerf.models.model import RETRAININGS, Refittable, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
@@ -96,7 +95,7 @@ class EstimatorEnsemble:
         return np.array(scores, dtype=np.float64).reshape(len(self), len(X))
 
 
-class EstimatorModel(BaseModel):
+class EstimatorModel(Refittable):
     """A fitted scikit-learn classifier with the rows it was fitted on.
 
     Make one with :meth:`fit` or :meth:`from_sklearn`. It accepts a person when ``score >= 0``: the log-odds of the

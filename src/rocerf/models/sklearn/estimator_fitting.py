@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NoOptimumError, OptionError, UnsupportedModelError
-from rocerf.models.base import class_counts
+from rocerf.models.model import class_counts
 from rocerf.models.options import checked_threshold
-from rocerf.models.sklearn.pipeline_steps import split
+from rocerf.models.sklearn.pipeline_steps import split, weight_name
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def fitted_on(unfitted: Any, train: TrainingSet, names: Sequence[str] | None) ->
     rows = train.X if names is None else _frame(train.X, names)
     option = weight_option(unfitted, train)
     try:
-        return unfitted.fit(rows, _own_labels(train), **({} if option is None else {option: train.weights}))
+        return unfitted.fit(rows, own_labels(train), **({} if option is None else {option: train.weights}))
     except (ValueError, TypeError) as error:
         raise UnsupportedModelError(
             f"Expected a {type(unfitted).__name__} that can be fitted on {len(train)} rows of two classes, got an "
@@ -131,7 +131,7 @@ def fitted_on(unfitted: Any, train: TrainingSet, names: Sequence[str] | None) ->
         ) from error
 
 
-def _own_labels(train: TrainingSet) -> NDArray[Any]:
+def own_labels(train: TrainingSet) -> NDArray[Any]:
     """The user's labels of the rows, (n,)."""
     pair = np.array([train.unfavourable, train.favourable])
     if pair.tolist() != [train.unfavourable, train.favourable]:  # NumPy turns 1 beside "no" into text
@@ -141,21 +141,17 @@ def _own_labels(train: TrainingSet) -> NDArray[Any]:
 
 def weight_option(estimator: Any, train: TrainingSet) -> str | None:
     """Under which name the estimator's ``fit`` takes the rows' weights; None where they have none."""
-    from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
     if train.weights is None:
         return None
-    prefix, last = "", estimator
-    while isinstance(last, Pipeline):  # the weights go to the classifier at its end
-        name, last = last.steps[-1]
-        prefix += f"{name}__"
+    option, last = weight_name(estimator)
     if not has_fit_parameter(last, "sample_weight"):
         raise UnsupportedModelError(
             f"Expected an estimator that takes sample weights, since the training rows have some, got "
             f"{type(last).__name__}, which does not; leave the weights out or use another estimator."
         )
-    return f"{prefix}sample_weight"
+    return option
 
 
 # --- what cannot be taken over ------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.model import ExactModel, Refittable
-from rocerf.models.sklearn.estimator_fitting import settled, unfitted_copy
+from rocerf.models.sklearn.estimator_fitting import own_labels, settled, unfitted_copy
 from rocerf.models.sklearn.pipeline_steps import quietly
 from rocerf.models.sklearn.reader import read_logistic_regression
 from rocerf.types import Array
@@ -220,7 +220,7 @@ class OwnRefit:
         train, parts = self._fit.train, self._fit.parts
         if parts is not None:
             return parts.needed_recipe().labels
-        return np.array([train.favourable if good else train.unfavourable for good in train.y])
+        return own_labels(train)
 
     def _fitted(self, images: Any, kept: NDArray[np.intp], seed: int) -> Any:
         """The classifier fitted on these rows; an open random state becomes ``seed``, another one for each deletion."""
@@ -264,10 +264,8 @@ class _Prepared:
 
 
 def _images(steps: Preprocessing, frame: pd.DataFrame) -> Any:
-    rows = steps.given(frame)
     with quietly():
-        for part in steps.parts:
-            rows = part.transform(rows)
+        rows = steps.seen(frame)
     return rows.tocsr() if hasattr(rows, "tocsr") else rows
 
 

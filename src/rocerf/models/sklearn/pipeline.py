@@ -1,10 +1,23 @@
-"""scikit-learn pipelines taken over: preprocessing, then LogisticRegression, as one model of schema space."""
+"""scikit-learn pipelines taken over: preprocessing, then LogisticRegression, as one model of schema space.
+
+>>> import pandas as pd
+>>> from sklearn.compose import make_column_transformer
+>>> from sklearn.linear_model import LogisticRegression
+>>> from sklearn.pipeline import make_pipeline
+>>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
+>>> df = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0], "home": ["rent", "own", "rent", "own"]})
+>>> encode = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["home"]))
+>>> pipeline = make_pipeline(encode, LogisticRegression()).fit(df, ["no", "no", "yes", "yes"])
+>>> model = from_pipeline(pipeline, df, ["no", "no", "yes", "yes"], favourable="yes")
+>>> model.train.columns, model.predict(df).tolist()
+(('income', 'home=own', 'home=rent'), [0, 0, 1, 1])
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +40,7 @@ from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.options import checked_threshold
 from rocerf.models.sklearn.estimator_fitting import (
     own_copy,
+    own_labels,
     refuse_unfitted,
     refuse_what_is_no_classifier,
     unfitted_copy,
@@ -60,6 +74,40 @@ if TYPE_CHECKING:
     from rocerf.models.sklearn.estimator import EstimatorModel
 
 
+class PipelineOptions(TypedDict, total=False):
+    """The options of :func:`from_pipeline` that do not change what it returns."""
+
+    schema: FeatureSchema | None
+    preprocessing: PreprocessingRule
+    retraining: RetrainingRule
+    favourable: Any
+    ids: ArrayLike | Sequence[Any] | None
+    threshold: float
+    sample_weight: ArrayLike | None
+
+
+@overload
+def from_pipeline(
+    pipeline: Any,
+    train_df: pd.DataFrame,
+    y: ArrayLike,
+    *,
+    otherwise: Literal["refuse"] = "refuse",
+    **options: Unpack[PipelineOptions],
+) -> LogisticModel: ...
+
+
+@overload
+def from_pipeline(
+    pipeline: Any,
+    train_df: pd.DataFrame,
+    y: ArrayLike,
+    *,
+    otherwise: Literal["estimator"],
+    **options: Unpack[PipelineOptions],
+) -> LogisticModel | EstimatorModel: ...
+
+
 def from_pipeline(
     pipeline: Any,
     train_df: pd.DataFrame,
@@ -73,7 +121,7 @@ def from_pipeline(
     threshold: float = 0.5,
     sample_weight: ArrayLike | None = None,
     otherwise: Literal["refuse", "estimator"] = "refuse",
-) -> Any:
+) -> LogisticModel | EstimatorModel:
     """Take over a fitted scikit-learn pipeline that ends in LogisticRegression, with the rows it was fitted on.
 
     Points live in schema space: numbers as they are, one 0/1 column ``feature=category`` for each category. Whatever
@@ -82,70 +130,45 @@ def from_pipeline(
     missing is answered where the pipeline puts the same one for it in every row (not with KNNImputer, say). The
     pipeline is copied: fitting it again later changes nothing here.
 
-    Parameters
-    ----------
-    pipeline : fitted Pipeline, or a bare LogisticRegression
-    train_df : DataFrame of n rows
-        In the columns that the pipeline takes. Columns that it ignores may be there; they become no part of the
-        schema, unless one is given that has them.
-    y : sequence of n labels
-    schema : FeatureSchema, optional
-        Of the same columns; by default guessed by ``FeatureSchema.from_frame``.
-    preprocessing : "frozen" or "refitted"
-        Whether scalers, encoders and imputers stay as they are when rows are deleted, or are fitted again on the rows
-        left. "refitted" is slower and excludes the promises "first_order" and "certified".
-    retraining : "own" or "exact"
-        Who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises then
-        allow for; or what you deploy is ``model.without``, the exact optimum.
-    favourable : label
-    ids : sequence of n unique values, optional
-        By default the DataFrame's index.
-    threshold : float in (0, 1)
-        Probability of the favourable label from which a person is accepted.
-    sample_weight : array of shape (n,), optional
-        The weights that LogisticRegression was fitted with.
-    otherwise : "refuse" or "estimator"
-        What to do with a pipeline that is not affine, ends in another classifier, or in a LogisticRegression whose
-        retraining cannot be followed exactly (an L1 penalty, "balanced" weights, ...): refuse it with the reason, or
-        return an :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated". There, columns may
-        have missing numbers that the pipeline deals with in its own way, for people where training rows lack some.
-
-    Returns
-    -------
-    LogisticModel (or EstimatorModel)
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.compose import make_column_transformer
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
-    >>> df = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0], "home": ["rent", "own", "rent", "own"]})
-    >>> encode = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["home"]))
-    >>> pipeline = make_pipeline(encode, LogisticRegression()).fit(df, ["no", "no", "yes", "yes"])
-    >>> model = from_pipeline(pipeline, df, ["no", "no", "yes", "yes"], favourable="yes")
-    >>> model.train.columns
-    ('income', 'home=own', 'home=rent')
-    >>> model.predict(df).tolist()
-    [0, 0, 1, 1]
+    pipeline : fitted Pipeline, or a bare LogisticRegression.
+    train_df, y : DataFrame of n rows in the columns that the pipeline takes, and n labels. Columns that it ignores
+        become no part of the schema, unless one is given that has them.
+    schema : of the same columns; by default guessed by ``FeatureSchema.from_frame``.
+    preprocessing : whether scalers, encoders and imputers stay as they are when rows are deleted ("frozen"), or are
+        fitted again on the rows left ("refitted": slower, and without the promises "first_order" and "certified").
+    retraining : who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises
+        then allow for ("own"); or what you deploy is ``model.without``, the exact optimum ("exact").
+    favourable, ids : the good label; n unique values, by default the DataFrame's index.
+    threshold : probability of the favourable label from which a person is accepted.
+    sample_weight : the weights (n,) that LogisticRegression was fitted with.
+    otherwise : what to do with a pipeline that is not affine, ends in another classifier, or in a LogisticRegression
+        whose retraining cannot be followed exactly (an L1 penalty, "balanced" weights, ...): "refuse" it with the
+        reason, or return an "estimator", :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated",
+        where columns may have missing numbers that the pipeline deals with in its own way.
     """
     if otherwise not in ("refuse", "estimator"):
         raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
     rule, threshold, by = checked_rule(preprocessing), checked_threshold(threshold), checked_retraining(retraining)
-    refuse_other_columns(train_df)
-    _refuse_searches(pipeline)
-    pipeline = own_copy(pipeline)
-    schema = _schema_of(pipeline, train_df, y, schema)
-    used = train_df[[name for name in train_df.columns if name in schema.names]]
     options = {"ids": ids, "favourable": favourable, "sample_weight": sample_weight}
-    rows = _Rows(used, y, Frames.of(schema, used), options)
-    if otherwise == "refuse":
-        return _logistic(pipeline, rows, rule, by, threshold)
+    pipeline, rows = _taken(pipeline, train_df, y, schema, options)
     try:
         return _logistic(pipeline, rows, rule, by, threshold)
     except (UnsupportedModelError, SingularCurvatureError, NoOptimumError):
+        if otherwise == "refuse":
+            raise
         return _estimator(pipeline, rows, threshold)
+
+
+def _taken(
+    pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema | None, options: dict[str, Any]
+) -> tuple[Any, _Rows]:
+    """A copy of the pipeline, and the training rows in the columns of the schema."""
+    refuse_other_columns(frame)
+    _refuse_searches(pipeline)
+    pipeline = own_copy(pipeline)
+    schema = _schema_of(pipeline, frame, y, schema)
+    used = frame[[name for name in frame.columns if name in schema.names]]
+    return pipeline, _Rows(used, y, Frames.of(schema, used), options)
 
 
 class _Rows:
@@ -309,7 +332,7 @@ def connected(
     pipeline, frames, train = own_copy(pipeline), parts.frames, fit.train
     X = np.where(missing, np.nan, train.X)
     steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
-    labels = _labels(train)
+    labels = own_labels(train)
     recipe = Recipe(_own_steps(steps, fit, parts, frame, labels), frame, labels, missing, ranges)
     if fit.deployed_theta is None:  # retrained: no pipeline is this model
         return replace(parts, recipe=recipe)
@@ -354,9 +377,3 @@ def _another_pipeline() -> OptionError:
         "Expected the fitted pipeline that the model was made from, got one that makes something else of its training "
         "rows, or scores them differently; give that one, or take this one over with rocerf.from_pipeline."
     )
-
-
-def _labels(train: TrainingSet) -> NDArray[Any]:
-    labels = np.empty(len(train), dtype=object)
-    labels[:] = [train.favourable if good else train.unfavourable for good in train.y]
-    return labels if isinstance(train.favourable, str) else np.array(labels.tolist())

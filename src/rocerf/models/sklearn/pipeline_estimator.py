@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from rocerf.data.feature import Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import DataError
-from rocerf.models.sklearn.pipeline_steps import quietly
+from rocerf.models.sklearn.pipeline_steps import by_halves, quietly, weight_name
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -65,13 +65,7 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a clone of the pipeline on the decoded rows."""
-        from sklearn.pipeline import Pipeline
-
-        option, last = "sample_weight", self.pipeline
-        while isinstance(last, Pipeline):  # weights go to the classifier at its end
-            name, last = last.steps[-1]
-            option = f"{name}__{option}"
-        weights = {} if sample_weight is None else {option: sample_weight}
+        weights = {} if sample_weight is None else {weight_name(self.pipeline)[0]: sample_weight}
         with quietly():
             self._take(clone(self.pipeline).fit(self._decoded(X), y, **weights))
         return self
@@ -151,11 +145,6 @@ def _within(below: float, above: float, known: Array) -> float:
 
 
 def _asked(method: Callable[[Any], Any], rows: Any) -> Array:
-    """What the method says of the rows; NaN for rows that make it raise, which are looked for by halving."""
-    try:
-        return np.asarray(method(rows), dtype=np.float64)
-    except ValueError:
-        if len(rows) == 1:
-            return np.full((1, 2) if method.__name__ == "predict_proba" else 1, np.nan)
-    middle = len(rows) // 2
-    return np.concatenate([_asked(method, rows[:middle]), _asked(method, rows[middle:])])
+    """What the method says of the rows; NaN for rows that make it raise."""
+    nothing = np.full((1, 2) if method.__name__ == "predict_proba" else 1, np.nan)
+    return by_halves(lambda part: np.asarray(method(part), dtype=np.float64), rows, nothing, ValueError)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
-from rocerf.data.frames import Frames, people_in_schema_space
+from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
 from rocerf.models.design import AnyDesign
@@ -150,10 +150,6 @@ class PipelineParts:
     recipe: Recipe | None = None
     handicap: Array | None = None
     stored_images: Array | None = None
-
-    def matrix(self, X: Any) -> Array:
-        """People (P, d) in schema space, from the user's own columns, or given as points of schema space."""
-        return people_in_schema_space(X, self.frames)
 
     def own_log_odds(self, X: Any, matrix: Array) -> Array:
         """Log-odds (P,) by the user's pipeline; NaN where it was not asked, as its columns cannot hold the point."""

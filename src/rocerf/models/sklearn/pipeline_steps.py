@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,28 @@ def split(pipeline: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(parts), last
 
 
+def weight_name(pipeline: Any) -> tuple[str, Any]:
+    """Under which name a pipeline's ``fit`` takes weights of rows, which go to the classifier at its end; that one."""
+    from sklearn.pipeline import Pipeline
+
+    prefix, last = "", pipeline
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        prefix += f"{name}__"
+    return f"{prefix}sample_weight", last
+
+
+def by_halves(ask: Callable[[Any], Array], rows: Any, nothing: Array, failure: type[Exception]) -> Array:
+    """What is said of the rows, ``nothing`` (1, ...) of those that fail, which are looked for by halving."""
+    try:
+        return ask(rows)
+    except failure:
+        if len(rows) == 1:
+            return nothing
+    middle = len(rows) // 2
+    return np.concatenate([by_halves(ask, part, nothing, failure) for part in (rows[:middle], rows[middle:])])
+
+
 @dataclass(frozen=True, eq=False)
 class Preprocessing:
     """Fitted transformers one after the other: from the user's columns to the columns that the classifier sees.
@@ -106,9 +128,9 @@ class Preprocessing:
 
     def transformed(self, frame: pd.DataFrame) -> Array:
         """The transformers' result (m, q), whatever they raise."""
-        return dense(self._seen(frame))
+        return dense(self.seen(frame))
 
-    def _seen(self, frame: pd.DataFrame) -> Any:
+    def seen(self, frame: pd.DataFrame) -> Any:
         """What the classifier sees of these rows, in the type in which it sees it."""
         rows = self.given(frame)
         for part in self.parts:
@@ -119,19 +141,13 @@ class Preprocessing:
         """Bits of the floating-point numbers that these rows are, or that the classifier sees of them: 64, 32, 16."""
         chosen = frame[list(self.columns)]
         with quietly():
-            seen = self._seen(frame.iloc[:2])
+            seen = self.seen(frame.iloc[:2])
         dtypes = seen.dtypes if hasattr(seen, "dtypes") else [seen.dtype]
         return bits_of(*chosen.dtypes, *dtypes)
 
     def where_possible(self, frame: pd.DataFrame, width: int) -> Array:
         """What the classifier sees of these rows (m, q = width), NaN for rows that the transformers fail on."""
-        try:
-            return self(frame)
-        except CannotTransformError:
-            if len(frame) == 1:
-                return np.full((1, width), np.nan)
-        half = len(frame) // 2
-        return np.vstack([self.where_possible(part, width) for part in (frame.iloc[:half], frame.iloc[half:])])
+        return by_halves(self, frame, np.full((1, width), np.nan), CannotTransformError)
 
     def __call__(self, frame: pd.DataFrame) -> Array:
         """What the classifier sees of these rows, shape (m, q)."""
