@@ -13,12 +13,13 @@ DEVICE ?= cpu
 export OPENBLAS_NUM_THREADS ?= 1
 # The same goes for torch and the test workers, below.
 
-.PHONY: help demo test quick lint format bench validity networks clean
+.PHONY: help demo test thorough quick lint format bench validity networks clean
 
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
-	@echo "make test      lint, types, import contract, all tests, doctests, README examples"
-	@echo "make quick     the fast tests only (about three minutes on two cores)"
+	@echo "make test      lint, types, import contract, all tests, doctests, README examples (under eight minutes)"
+	@echo "make quick     the fast tests only (under two minutes on two cores)"
+	@echo "make thorough  all tests, the long ones at their full length (make test: a third of their cases)"
 	@echo "make lint      ruff, mypy --strict, import contract"
 	@echo "make bench     benchmarks (ratios measured in one run; half an hour, CERTIFICATE=--quick: 6 minutes)"
 	@echo "make networks  the same for neural networks, with every method (DEVICE=cuda on a GPU)"
@@ -38,6 +39,9 @@ demo: $(VENV)/core.stamp
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q --durations=40
+
+thorough: $(VENV)/dev.stamp
+	ROCERF_THOROUGH=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q --durations=40
 
 quick: $(VENV)/dev.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m "not slow"

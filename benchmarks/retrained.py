@@ -25,10 +25,10 @@ from benchmarks.record import seconds, write_record
 from rocerf.baselines import Scfe
 from rocerf.data.adult import text_table
 from rocerf.deletion.adversary import Adversary
-from rocerf.deletion.many_models import ManyModels
-from rocerf.deletion.threads import one_blas_thread
+from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.errors import DatasetUnavailableError
 from rocerf.explainer.explainer import Rocerf
+from rocerf.passes import one_blas_thread
 from rocerf.promises import Retrained
 
 Array = NDArray[np.float64]
@@ -184,7 +184,7 @@ def measure_speed() -> dict[str, Any]:
     for ids in worst:
         model.without(ids)
     single = (time.perf_counter() - start) / len(worst)
-    models = ManyModels.of(model)
+    models = BatchedNewton.of(model)
     batch = _batched_seconds(models, model, [r.worst_ids for r in recourses[:64]])
     return {
         "people": len(people),
@@ -200,7 +200,7 @@ def measure_speed() -> dict[str, Any]:
 
 
 def _batched_seconds(models: Any, model: rocerf.LogisticModel, deleted: list[Any]) -> float:
-    from rocerf.deletion.many_models import Deletions
+    from rocerf.deletion.batched_newton import Deletions
 
     sets = [model.train.positions(ids) for ids in deleted]
     deletions = Deletions.of(sets, max(map(len, sets)))

@@ -15,6 +15,7 @@ import pytest
 # So that "from shared_data import ..." works from every test folder and under every import mode.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from command_line import Run
 from shared_data import REASON, SHARED
 
 # Processes that tests start find the package where this one does, in whatever folder they run, installed or not.
@@ -96,3 +97,20 @@ def network() -> Any:
     z = (X - X.mean(axis=0)) / X.std(axis=0)
     y = ((z**2).sum(axis=1) + 0.3 * rng.normal(size=300) < 1.6).astype(int)
     return NeuralModel.fit(TrainingSet(X, y), seed=0, width=8, epochs=150, learning_rate=0.1)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    """Run the command line here, in an empty folder, as the installed script does."""
+    from rocerf.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Run:
+        monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        return Run(code if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return run

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from rocerf import LogisticModel, TrainingSet
-from rocerf.deletion.many_models import Deletions, ManyModels
+from rocerf.deletion.batched_newton import BatchedNewton, Deletions
 
 KINDS = (
     "plain",
@@ -41,7 +41,7 @@ class Problem:
         """Parameters after every deletion of 1..k rows, (m, p), NaN where there is no optimum."""
         n = len(self.model.train)
         sets = [np.array(s) for size in range(1, self.k + 1) for s in itertools.combinations(range(n), size)]
-        models = ManyModels(self.model)
+        models = BatchedNewton(self.model)
         found = []
         for start in range(0, len(sets), 2048):
             deletions = Deletions.of(sets[start : start + 2048], self.k)

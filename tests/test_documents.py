@@ -15,8 +15,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 
 
-#: Networks are really retrained on that page.
-LONG = ("networks.md",)
+#: Pages on which networks are really retrained, or many people answered.
+LONG = ("networks.md", "guide.md", "promises.md", "letters.md", "schemas.md", "first-hour.md")
 EXAMPLES = [
     pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in DOCUMENTS
 ]
@@ -32,6 +32,7 @@ def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.M
         exec(compile(block, str(document.name), "exec"), namespace)
 
 
+@pytest.mark.slow
 def test_the_readme_s_first_answer_is_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     """The comments beside the prints are what is printed."""
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)

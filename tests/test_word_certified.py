@@ -24,6 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import rocerf
 from every_deletion import lowest_scores
+from length import share
 from letter_writing import as_read_by_people, as_read_by_programs, put_into
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, TrainingSet
 from rocerf.data.feature import Feature
@@ -220,7 +221,7 @@ def test_certified_is_true_against_every_deletion(tmp_path: Path, figures: list[
 
 @pytest.mark.slow
 def test_certified_is_true_against_every_deletion_in_thousands(tmp_path: Path, figures: list[str]) -> None:
-    certified, cases = run(5000, 1, tmp_path)
+    certified, cases = run(share(5000), 1, tmp_path)
     figures.append(f"what is called certified, against every deletion: {certified} results, none false, {cases} cases")
 
 

@@ -1,6 +1,6 @@
 """Recourse that survives the right to be forgotten.
 
-A person refused by a model is told what to change to be accepted; rocerf computes changes meant to
+A person refused by a model is shown what to change to be accepted; rocerf computes changes meant to
 stay good when other people's rows are deleted from the training data and the model is retrained,
 and says exactly how far that was tested or proven.
 
@@ -8,7 +8,7 @@ and says exactly how far that was tested or proven.
 >>> data = rocerf.load_dataset("german")
 >>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
 >>> denied = data.test.X[model.predict(data.test.X) == 0]
->>> recourses = rocerf.Rocerf(model, k=4).explain(denied)
+>>> recourses = rocerf.Rocerf(model, k=4).explain(denied[:5])
 >>> bool((model.score(recourses.points) >= 0).all())
 True
 """
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
+    from rocerf.storage.state import State as State
 
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
 _HOMES = {
@@ -60,6 +61,7 @@ _HOMES = {
     "Recourses": "rocerf.recourse.result",
     "Rocerf": "rocerf.explainer.explainer",
     "RocerfError": "rocerf.errors",
+    "State": "rocerf.storage.state",
     "Status": "rocerf.recourse.result",
     "TrainingSet": "rocerf.data.training_set",
     "from_pipeline": "rocerf.models.sklearn.pipeline",

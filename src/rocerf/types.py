@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 #: Numbers in double precision, of the shape that is said where it is used.
 Array: TypeAlias = NDArray[np.float64]
 
+#: Which of several, true or false for each.
+Mask: TypeAlias = NDArray[np.bool_]
+
 #: Row numbers or places.
 Places: TypeAlias = NDArray[np.intp]
 

@@ -23,8 +23,8 @@ from skops.io import dump
 import rocerf
 from command_line import Run
 from rocerf import LogisticModel, Recourses, Rocerf, Status, TrainingSet
+from rocerf.cli import options
 from rocerf.cli.app import app, main
-from rocerf.cli.options import CostName, LetterFormat, PreprocessingName, PromiseName, SolverName
 from rocerf.data.datasets import list_datasets
 from rocerf.words import known_languages
 
@@ -496,6 +496,7 @@ def officer_arguments(files: Files, command: str, *extra: object) -> list[object
     return [command, *given, *extra]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["first_order", "retrained", "plain"])
 def test_attack_tells_what_a_promise_is_worth(run: Any, files: Files, tmp_path: Path, promise: str) -> None:
     assert run(*explain_arguments(files, promise=promise, out="answers.json")).code == 0
@@ -692,10 +693,18 @@ def test_every_option_is_documented_and_no_other(name: str) -> None:
     assert rows == real_options()[name]
 
 
-@pytest.mark.parametrize("choices", [CostName, PromiseName, SolverName, PreprocessingName, LetterFormat])
-def test_every_choice_of_an_option_is_documented(choices: Any) -> None:
-    for choice in choices:
-        assert f"`{choice}`" in documented()["letter" if choices is LetterFormat else "explain"]
+@pytest.mark.parametrize("choices", ["CostName", "PromiseName", "SolverName", "PreprocessingName", "LetterFormat"])
+def test_every_choice_of_an_option_is_documented(choices: str) -> None:
+    for choice in getattr(options, choices):
+        assert f"`{choice}`" in documented()["letter" if choices == "LetterFormat" else "explain"]
+
+
+def test_choices_follow_the_registries(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is registered from outside can be asked for by name, and no list here knows of it."""
+    from rocerf.recourse.costs.registry import COSTS
+
+    monkeypatch.setitem(COSTS, "of_my_own", COSTS["l1"])
+    assert "of_my_own" in run("explain", "--help").out
 
 
 def test_every_language_of_letters_is_documented() -> None:

@@ -130,7 +130,8 @@ alphas: [0.05]
 @pytest.mark.parametrize("broken", ["job", "report"])
 def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """The others go on, the reason is printed, and a script that called us knows."""
-    from rocerf.reproduction import experiment, report
+    from rocerf.evaluation import costs
+    from rocerf.reproduction import report as paper_report
 
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("on purpose")
@@ -138,9 +139,9 @@ def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, br
     Path("few.yaml").write_text(FEW, "utf-8")
     with monkeypatch.context() as patched:
         if broken == "job":
-            patched.setattr(experiment, "costs_of", fail)
+            patched.setattr(costs, "distance_to_rows", fail)
         else:
-            patched.setattr(report, "read_results", fail)
+            patched.setattr(paper_report, "read_results", fail)
         code, out, _ = run("reproduce", "--settings", "few.yaml", "--out", "few", "--workers", 1)
     assert code == 1
     assert "Failed: " in out

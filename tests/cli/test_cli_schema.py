@@ -208,6 +208,7 @@ def about_deletions(files: Files, verb: str, *options: object) -> list[object]:
     return [verb, *rows, "--pipeline", files["pipeline.skops"], *options, "--json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preprocessing", ["frozen", "refitted"])
 def test_letters_about_a_pipeline_are_rechecked(run: Any, files: Files, preprocessing: str) -> None:
     given = answers(run, explain(files, preprocessing=preprocessing, out="answers.json"))
@@ -310,6 +311,7 @@ def test_columns_that_the_pipeline_does_not_take_are_left_aside(run: Any, files:
     )
 
 
+@pytest.mark.slow
 def test_preprocessing_can_be_fitted_again(run: Any, files: Files) -> None:
     frozen = answers(run, explain(files, preprocessing="frozen", effort="quick"))
     refitted = answers(run, explain(files, preprocessing="refitted", effort="quick"))
@@ -457,6 +459,7 @@ def test_people_of_one_name_are_refused(run: Any, files: Files) -> None:
     assert_refused(run(*explain(files, people="same.csv")), "each person of same.csv once", "'A'")
 
 
+@pytest.mark.slow
 def test_letters_for_everybody(run: Any, files: Files, answered: Path) -> None:
     dated = ["--valid-until", "2027-06-30", "--issued", "2026-11-15", "--model-version", "v7"]
     validator = Draft202012Validator(letter_schema())
@@ -487,6 +490,7 @@ def test_letters_for_everybody(run: Any, files: Files, answered: Path) -> None:
             assert fitted.predict(row)[0] == YES
 
 
+@pytest.mark.slow
 def test_the_letter_of_one_person_is_printed(run: Any, files: Files, answered: Path) -> None:
     recourses = Recourses.from_json(answered / "answers.json")
     place = int(np.flatnonzero(recourses.answered)[0])
@@ -530,6 +534,7 @@ def test_refitted_preprocessing_needs_its_pipeline_to_be_checked_again(run: Any,
     assert_refused(run(*arguments), "pipeline")
 
 
+@pytest.mark.slow
 def test_no_letter_without_the_explainer(run: Any, files: Files, answered: Path) -> None:
     assert_refused(run("letter", "--answers", "answers.json"), "--explainer", "must be checked again")
     nowhere = ["--explainer", "nowhere", "--out", "x"]

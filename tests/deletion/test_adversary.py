@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from length import share
 from nasty import problems
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
@@ -19,8 +19,8 @@ from rocerf.deletion.finding import Finding
 from rocerf.errors import NoOptimumError, OptionError
 from rocerf.models.model import Model
 
-#: Problems in the comparison with brute force; set ROCERF_PROBLEMS for a longer run.
-COUNT = int(os.environ.get("ROCERF_PROBLEMS", "240"))
+#: Problems of the comparison with brute force.
+COUNT = share(240)
 
 ALONE = {
     "relinearise": Effort("alone", ("relinearise",)),

@@ -13,25 +13,19 @@ from deletion.test_certificate_cases import make_case, retrain_all_subsets
 from rocerf.deletion.certificate import Options, group_sums
 from rocerf.deletion.certificate.bound_pieces import Rows, SharpPiece
 from rocerf.deletion.certificate.branching import Tree, condense
-from rocerf.deletion.certificate.curvature_bounds import (
-    LARGEST_BOX,
-    curvature_interval,
-    mean_slope,
-    residual_bound,
-    second_order_factor,
-)
 from rocerf.deletion.certificate.exact_deletions import retrain, rows_to_delete, single_deletions
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
-from rocerf.deletion.certificate.options import Effort
+from rocerf.deletion.certificate.options import BoxEffort
 from rocerf.deletion.certificate.problem import Problem, whiten
 from rocerf.deletion.certificate.sharp_bound import Sample, close_box, interval_on_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
+from rocerf.models.loss import LARGEST_MOVE, LOGISTIC
 
 
-def sharp_only(problem: Problem, effort: Effort | None = None) -> SharpPiece | None:
+def sharp_only(problem: Problem, effort: BoxEffort | None = None) -> SharpPiece | None:
     white = whiten(problem)
-    box = None if white is None else close_box(white, Effort() if effort is None else effort)
-    return None if white is None or box is None else sharp_piece(white, box[2])
+    box = None if white is None else close_box(white, BoxEffort() if effort is None else effort)
+    return None if white is None or box is None else sharp_piece(white, box[1])
 
 
 def test_exact_single_deletions_match_brute_force() -> None:
@@ -67,6 +61,7 @@ def testcondensed_single_deletions_stay_below_the_truth() -> None:
     assert checked > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 4, 5, 7, 8, 15, 30, 47])
 def test_cutting_planes_lie_above_the_bound(seed) -> None:
     case = make_case(seed)
@@ -75,7 +70,7 @@ def test_cutting_planes_lie_above_the_bound(seed) -> None:
     pieces = [sharp_only(problem), simple_piece(whiten(problem)), single_deletions(whiten(problem))]
     pieces = [piece for piece in pieces if piece is not None]
     if problem.k > 1:
-        tree = Tree(Options(branch_nodes=50), Effort())
+        tree = Tree(Options(branch_nodes=50), BoxEffort())
         pieces += tree.pieces if tree.cover(problem) else []
     assert pieces
     for piece in pieces:
@@ -114,19 +109,19 @@ def test_scalar_bounds_hold_on_a_fine_grid() -> None:
     rng = np.random.default_rng(0)
     z = np.r_[rng.normal(size=300) * 4, 0, 0, 30, -30, 1e-9]
     down, up = rng.exponential(2, size=len(z)), rng.exponential(2, size=len(z))
-    low, high = curvature_interval(z, down, up)
+    low, high = LOGISTIC.curvature_interval(z, down, up)
     radius = np.maximum(down, up)
-    q = second_order_factor(z, radius)
+    q = LOGISTIC.second_order_factor(z, radius)
     for share in np.linspace(0, 1, 401):
         u = -down + share * (down + up)
-        mean = mean_slope(z, u)
+        mean = LOGISTIC.mean_curvature(z, u)
         assert (low <= mean * (1 + 1e-12)).all()
         assert (mean <= high * (1 + 1e-12)).all()
         for sign in (1.0, -1.0):
-            bound = residual_bound(z, np.full(len(z), sign), down, up)
+            bound = LOGISTIC.residual_bound(z, np.full(len(z), sign), down, up)
             assert (expit(sign * (z + u)) <= bound).all()
         wide = (2 * share - 1) * radius
-        gap = np.abs(expit(z) * expit(-z) - mean_slope(z, wide))
+        gap = np.abs(expit(z) * expit(-z) - LOGISTIC.mean_curvature(z, wide))
         assert (gap <= q * np.abs(wide) + 1e-15).all()
 
 
@@ -135,29 +130,30 @@ def test_mean_slopes_of_tiny_moves_keep_their_digits() -> None:
     z = np.linspace(-8, 8, 33)
     for u in (9e-10, -9e-10, 3e-11, 1e-15, 5e-324, 0.0):
         series = expit(z) * expit(-z) * (1 + (expit(-z) - expit(z)) * u / 2)
-        np.testing.assert_allclose(mean_slope(z, np.full(33, u)), series, rtol=3e-15)
+        np.testing.assert_allclose(LOGISTIC.mean_curvature(z, np.full(33, u)), series, rtol=3e-15)
 
 
 def test_mean_slopes_of_huge_moves() -> None:
     z = np.linspace(-8, 8, 33)
     for u in (599.0, 650.0, 1e4, -650.0, -1e4):
-        np.testing.assert_allclose(mean_slope(z, np.full(33, u)), (expit(z + u) - expit(z)) / u, rtol=1e-12)
-        low, _ = curvature_interval(z, np.maximum(-np.full(33, u), 0), np.maximum(np.full(33, u), 0))
-        assert (low <= (expit(z + u) - expit(z)) / u).all()
+        mean = (expit(z + u) - expit(z)) / u
+        np.testing.assert_allclose(LOGISTIC.mean_curvature(z, np.full(33, u)), mean, rtol=1e-12)
+        low, _ = LOGISTIC.curvature_interval(z, np.maximum(-np.full(33, u), 0), np.maximum(np.full(33, u), 0))
+        assert (low <= mean).all()
 
 
 def test_no_interval_of_matrices_on_a_box_beyond_the_limit() -> None:
     """One limit for every way to a box: the search, a guess, the hull of retrained models, cells."""
     white = whiten(make_case(0).problem)
     count = len(white.z)
-    everything = Sample(np.arange(count), None)
+    everything = Sample.everything(white)
     small = np.full(count, 0.1)
-    assert interval_on_box(white, small, small, everything, 1.0) is not None
-    for value in (LARGEST_BOX + 1, 700.0, np.inf, np.nan):
+    assert interval_on_box(white, np.stack([small, small]), everything, 1.0) is not None
+    for value in (LARGEST_MOVE + 1, 700.0, np.inf, np.nan):
         far = small.copy()
         far[3] = value
-        assert interval_on_box(white, far, small, everything, 1.0) is None
-        assert interval_on_box(white, small, far, everything, 1.0) is None
+        assert interval_on_box(white, np.stack([far, small]), everything, 1.0) is None
+        assert interval_on_box(white, np.stack([small, far]), everything, 1.0) is None
 
 
 def collinear_problem(gap: float) -> Problem:
@@ -223,9 +219,9 @@ def test_curvature_interval_away_from_zero() -> None:
     z = rng.normal(size=600) * 3
     low_end = rng.normal(size=600) * 4
     high_end = low_end + rng.exponential(2, size=600)
-    low, high = curvature_interval(z, -low_end, high_end)
+    low, high = LOGISTIC.curvature_interval(z, -low_end, high_end)
     for share in np.linspace(0, 1, 401):
-        mean = mean_slope(z, low_end + share * (high_end - low_end))
+        mean = LOGISTIC.mean_curvature(z, low_end + share * (high_end - low_end))
         assert (low <= mean * (1 + 1e-12)).all()
         assert (mean <= high * (1 + 1e-12)).all()
 
@@ -276,6 +272,7 @@ def test_blocks_pruning_and_single_precision_against_the_plain_form(monkeypatch,
                     assert np.median(bound / true) <= slack
 
 
+@pytest.mark.slow
 def test_search_sample_and_pruned_columns_give_a_valid_and_similar_bound() -> None:
     rng = np.random.default_rng(3)
     n, k = 5000, 10
@@ -288,7 +285,7 @@ def test_search_sample_and_pruned_columns_give_a_valid_and_similar_bound() -> No
     rows = Rows(design, problem.sign)
     points = design[:10]
     plain = sharp_only(problem)
-    fast = sharp_only(problem, Effort(keep=0.5, sample=1500))
+    fast = sharp_only(problem, BoxEffort(keep=0.5, sample=1500))
     assert plain is not None
     assert fast is not None
     score = points @ problem.theta

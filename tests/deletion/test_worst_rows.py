@@ -94,10 +94,10 @@ def test_working_memory_is_bounded_when_the_threshold_is_loose(monkeypatch: pyte
     largest = 0
     original = worst_rows._k_smallest
 
-    def watched(owners: np.ndarray, *rest: object) -> WorstRows:
+    def watched(parts: list, *rest: object) -> WorstRows:
         nonlocal largest
-        largest = max(largest, len(owners))
-        return original(owners, *rest)
+        largest = max(largest, sum(len(owners) for owners, _, _ in parts))
+        return original(parts, *rest)
 
     monkeypatch.setattr(worst_rows, "_k_smallest", watched)
     monkeypatch.setattr(worst_rows, "_guess_threshold", lambda block, effects, k: np.zeros(len(block)))

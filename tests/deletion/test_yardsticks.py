@@ -41,6 +41,7 @@ def test_waves_are_breimans_and_both_codes_fit_the_same_model() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "k", "seed"), [(800, 16, 1), (1000, 4, 2)])
 def test_thorough_does_at_least_as_well_as_adaptive_greedy(rows: int, k: int, seed: int) -> None:
     """(800, 16, 1) is near separation: one exchange of a row changes a score by whole units."""

@@ -252,6 +252,7 @@ def looked_for(planted: str, model: Any) -> Planted:
     return Planted([planted, kept["purpose"], kept["housing"]], values)
 
 
+@pytest.mark.slow
 @every_kind
 def test_whoever_was_forgotten_what_is_left_is_as_if_they_had_never_been(
     kind: Callable[[str | None], Rocerf], tmp_path: Path
@@ -284,6 +285,7 @@ def test_the_row_is_in_no_object_and_in_no_file(kind: Callable[[str | None], Roc
     assert row.in_files(tmp_path / "before")
 
 
+@pytest.mark.slow
 @every_kind
 def test_the_old_explainer_is_untouched_and_options_are_the_same(kind: Callable[[str | None], Rocerf]) -> None:
     before, after = used(kind, A), forgotten(kind, A)

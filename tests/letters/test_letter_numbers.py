@@ -151,6 +151,7 @@ def test_every_number_of_german_letters_is_true(german: Any, promise: Any, k: in
     assert any(option.rounded for letter in letters for option in letter.options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"cost": "l1", "max_changes": 2}, {"cost": "mad", "delta": 0.2}])
 def test_every_number_of_letters_about_a_pipeline_is_true(options: dict[str, Any]) -> None:
     model, people = raw_model()

@@ -19,6 +19,7 @@ from networks import small_network
 from own_fits import PIPELINES, fitted, loans
 from problems import random_training_set, refused_people
 from rocerf import EstimatorModel, Letter, LogisticModel, Recourses, Rocerf, Status, from_pipeline
+from rocerf.baselines.roar import ParameterBox
 from rocerf.errors import FileFormatError
 from rocerf.promises import LocalLinear, Plain, Simulated
 from rocerf.storage.seals import sealed
@@ -107,6 +108,7 @@ LOGISTIC: list[Any] = [
     pytest.param(lambda model: Rocerf(model, 3, promise=FEW), id="simulated"),
     pytest.param(lambda model: Rocerf(model, 3, promise=replace(FEW, retraining="warm")), id="warm"),
     pytest.param(lambda model: Rocerf(model, 0, promise=Plain(model)), id="plain"),
+    pytest.param(lambda model: Rocerf(model, 0, promise=ParameterBox(model, 0.05)), id="box"),
 ]
 
 
@@ -127,8 +129,9 @@ def test_every_promise_about_a_logistic_model(
 
 @pytest.mark.parametrize("promise", ["first_order", "local_linear", "authors", "simulated"])
 def test_every_promise_about_a_network(promise: str) -> None:
-    network = small_network()
-    promises = {"authors": LocalLinear(network, 2, sampling="authors"), "simulated": FEW}
+    network = small_network(n=40)
+    few = Simulated(validity=0.5, shaping=2, choosing=2, checking=1)
+    promises = {"authors": LocalLinear(network, 2, sampling="authors"), "simulated": few}
     explainer = Rocerf(network, 2, promise=promises.get(promise, promise))
     X = network.train.X[network.predict(network.train.X) == 0]
     for letter in letters_of(explainer, X[:6]):

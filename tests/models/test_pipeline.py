@@ -81,6 +81,7 @@ AFFINE: dict[str, tuple[Any, bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("name", AFFINE)
 def test_every_affine_pipeline_scores_and_retrains_as_itself(name: str, intercept: bool) -> None:

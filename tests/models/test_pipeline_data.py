@@ -231,7 +231,10 @@ def test_an_estimator_deals_with_missing_numbers_in_its_own_way(numbers: Any, la
 
 
 @pytest.mark.slow
-def test_recourse_without_a_number_that_is_missing_is_what_the_pipeline_says() -> None:
+def test_recourse_without_a_number_that_is_missing_is_what_the_pipeline_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "rocerf.promises.simulated.PEOPLE_SEARCHED", 8
+    )  # that few choose the margin: it is not asked for
     gaps, y = applicants(160, missing=True)
     pipeline = fitted(make_pipeline(columns(SimpleImputer(add_indicator=True), ONE_HOT), classifier()), gaps, y)
     model = rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")

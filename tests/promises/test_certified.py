@@ -11,6 +11,7 @@ from rocerf import Adversary, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.promises import Certified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"C": 0.3}, {"gamma": 0.05}, {"C": 0.3, "threshold": 0.7}])
 @pytest.mark.parametrize("seed", range(3))
 def test_certified_points_survive_every_deletion(seed: int, options: dict) -> None:

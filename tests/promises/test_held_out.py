@@ -43,6 +43,7 @@ def check(promise: SimulatedPromise, points: np.ndarray, seed: int) -> HeldOut:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_bounds_are_below_the_truth_as_often_as_they_say(noise: str) -> None:
     """400 checks of the same points with new models each time, people sharing the models of a check."""

@@ -96,6 +96,7 @@ def points_of(model: LogisticModel, seed: int) -> np.ndarray:
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("kind", MODELS)
 def test_all_readings_of_a_point_agree(kind: str, seed: int) -> None:

@@ -47,6 +47,7 @@ def test_the_whole_pipeline_fitted_again_accepts_every_answer(name: str) -> None
     assert (audited(pipeline, model, whole=True) >= 0).all()
 
 
+@pytest.mark.slow
 def test_what_survives_exact_retraining_is_refused_by_the_users_own(taken: Any) -> None:
     """Without this, the tests above could not fail."""
     pipeline, model = taken

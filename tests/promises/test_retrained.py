@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rocerf
+from length import share
 from problems import random_training_set, refused_people, subsets
 from rocerf import Adversary, FeatureSchema, LogisticModel, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
@@ -61,20 +62,21 @@ def check_table(name: str, path: object, people: int, most_extra_cost: float) ->
 
 @pytest.mark.slow
 def test_german_survives_the_thorough_adversary() -> None:
-    check_table("german", None, 45, 0.10)
+    check_table("german", None, share(45), 0.10)
 
 
 @needs_shared
 @pytest.mark.slow
 def test_compas_survives_the_thorough_adversary() -> None:
-    check_table("compas", SHARED / "openxai", 105, 0.10)
+    check_table("compas", SHARED / "openxai", share(105), 0.10)
 
 
 @pytest.mark.slow
 def test_adult_survives_the_thorough_adversary() -> None:
-    check_table("adult", None, 40, 0.05)
+    check_table("adult", None, share(40), 0.05)
 
 
+@pytest.mark.slow
 def test_the_pool_is_shared_and_saves_searches() -> None:
     model = LogisticModel.fit(random_training_set(1, n=200), C=1.0)
     people = refused_people(model, 1, 80)
@@ -121,6 +123,7 @@ def test_a_model_whose_sign_can_be_flipped_ends_with_a_reason() -> None:
     assert "none was found inside the bounds that keeps the promise" in recourses.reasons[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effort", ["quick", "normal"])
 def test_no_answer_is_refuted_by_what_was_found_for_others(effort: str) -> None:
     """Points given early are held against cuts found later, and their margins are those of the final pool."""
@@ -146,6 +149,7 @@ class SearchedOn(Retrained):
         self.asked: list[int] = []
 
 
+@pytest.mark.slow
 def test_a_promise_is_searched_on_until_nothing_more_is_found() -> None:
     """What a further search finds joins the pool, and the people it refutes are solved again."""
     model = LogisticModel.fit(random_training_set(2, n=120), C=1.0)
@@ -184,7 +188,7 @@ def test_german_survives_thorough_adversaries_of_other_seeds_where_many_rows_go(
     """3 % of the rows: the effort "thorough" searches on until a further search finds nothing more."""
     data = rocerf.load_dataset("german")
     model = LogisticModel.fit(data.train, C=1.0)
-    denied = data.test.X[model.predict(data.test.X) == 0]
+    denied = data.test.X[model.predict(data.test.X) == 0][: share(45)]
     recourses = Rocerf(model, 24, effort="thorough").explain(denied)
     assert recourses.answered.all()
     for seed in (4711, 20_001):

@@ -118,6 +118,7 @@ LOGISTIC = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", LOGISTIC)
 def test_answers_of_logistic_models_break_no_rule(promise: str) -> None:
     answers = []
@@ -178,6 +179,7 @@ def tree(problem: Problem) -> Other:
 NETWORKS = {"plain": (6, 5), "first_order": (3, 3), "local_linear": (6, 5), "simulated": (3, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", NETWORKS)
 def test_answers_of_networks_break_no_rule(promise: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Fewer rounds bring dearer answers, to which the same rules apply.
@@ -224,6 +226,7 @@ def first_order_value(problem: Problem, X: np.ndarray, k: int) -> np.ndarray:
     return model.score(X) + np.minimum(np.sort(effects, axis=1)[:, :k], 0.0).sum(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [0, 1, 3])
 @settings(quiet, max_examples=40)
 @given(problems(kinds=DISCRETE, most=4, people=2), st.sampled_from(COSTS), limits, st.sampled_from([0.0, 0.0, 0.3]))

@@ -261,6 +261,7 @@ def without_conditions(problem: Problem, free: int) -> Problem:
     return replace(problem, schema=schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", COSTS)
 @settings(quiet, max_examples=40)
 @given(

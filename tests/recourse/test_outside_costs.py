@@ -21,7 +21,7 @@ from rocerf.recourse.costs import registry
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.costs.prices import CostTable
-from rocerf.recourse.costs.registry import cost_named, cost_names, register_cost
+from rocerf.recourse.costs.registry import cost_named, register_cost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
@@ -75,7 +75,7 @@ KINDS = {"huber": Huber, "uneven": Uneven, "follows": Follows}
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_COSTS", dict(registry._COSTS))
+    monkeypatch.setattr(registry, "COSTS", dict(registry.COSTS))
     register_cost("huber", lambda train, schema: Huber(np.asarray(train.spread)))
     register_cost("uneven", lambda train, schema: Uneven(np.asarray(train.spread)))
 
@@ -198,7 +198,7 @@ def test_a_cost_from_outside_by_name_and_as_object_on_german() -> None:
     data = load_dataset("german")
     model = LogisticModel.fit(data.train)
     people = data.test.X[model.predict(data.test.X) == 0][:6]
-    assert cost_names() == ("l2", "l1", "mad", "percentile", "huber", "uneven")
+    assert tuple(registry.COSTS) == ("l2", "l1", "mad", "percentile", "huber", "uneven")
     huber = Huber(np.asarray(model.train.spread))
     answers = [Rocerf(model, 4, cost=cost, effort="quick").explain(people) for cost in ("huber", huber)]
     np.testing.assert_array_equal(answers[0].matrix, answers[1].matrix)

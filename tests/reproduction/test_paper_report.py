@@ -101,6 +101,7 @@ def test_the_papers_values_are_those_of_its_source() -> None:
 # Tables.
 
 
+@pytest.mark.slow
 def test_tables_have_their_shape_and_carry_numbers_over_exactly(run: Path) -> None:
     assert all((run / f"{name}.csv").is_file() for name in TABLES)
     accuracy = pd.read_csv(run / "accuracy.csv")
@@ -260,6 +261,7 @@ def test_every_figure_has_labels_and_all_its_methods(run: Path) -> None:
     assert any(word.startswith("extra cost over the plain optimum") for word in said["theorem.svg"])
 
 
+@pytest.mark.slow
 def test_a_method_has_one_colour_and_marker_everywhere(run: Path) -> None:
     for method in METHODS:
         assert COLOURS[method] in OKABE_ITO
@@ -412,6 +414,7 @@ def test_the_page_says_everything_that_the_sections_hold(run: Path, shown: dict[
         assert word not in said.lower()
 
 
+@pytest.mark.slow
 def test_sittings_on_several_machines_are_listed(tmp_path: Path) -> None:
     build(tmp_path, ("german",))
     record = json.loads((tmp_path / "run.json").read_text("utf-8"))
@@ -433,6 +436,7 @@ def test_sittings_on_several_machines_are_listed(tmp_path: Path) -> None:
     assert found["versions of sitting 2"] == "numpy 2, torch 3"
 
 
+@pytest.mark.slow
 def test_a_missing_data_set_is_named_and_left_out(tmp_path: Path) -> None:
     build(tmp_path, ("german", "adult"))
     missing = ["COMPAS: no file <compas> & none could be fetched"]

@@ -110,11 +110,12 @@ class Recheck:
 
     def records(self) -> list[dict[str, Any]]:
         """One record for each person: whether the letter holds (None: none was given), scores before and after."""
+        holds = self.holds
         return [
             {
                 "person": self.names[place],
                 **({} if self.options is None else {"option": self.options[place]}),
-                "holds": bool(self.holds[place]) if self.answered[place] else None,
+                "holds": bool(holds[place]) if self.answered[place] else None,
                 "score_before": finite_or_none(self.before[place]),
                 "score_after": finite_or_none(self.after[place]),
             }
@@ -153,12 +154,7 @@ def recheck(
     >>> print(recheck(model, letters, data.train.ids[:2]))
     13 of 13 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
     """
-    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
-    if not batches or not all(isinstance(batch, Recourses) for batch in batches):
-        raise OptionError(
-            "Expected recourses, or several batches of them (as Rocerf.alternatives gives), got "
-            f"{', '.join(type(batch).__name__ for batch in batches) or 'none'}; pass what explain returned."
-        )
+    batches = batches_of(recourses, "several batches of them")
     settings = batches[0].settings if promised is None else promised
     for batch in batches:
         check_same_model(model, batch)
@@ -175,14 +171,24 @@ def recheck(
         assert isinstance(later, ExactModel)
         difference = PreprocessingDifference.between(model, later, model.train.ids[rows], matrix[answered])
     names = tuple(name for batch in batches for name in batch.names)
-    options = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
-    told = options if len(batches) > 1 else None
-    by = None if own is None else Said.of("audit.own_estimator")
-    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, told, by)
+    places = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
+    options, by = places if len(batches) > 1 else None, None if own is None else Said.of("audit.own_estimator")
+    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, options, by)
+
+
+def batches_of(recourses: Recourses | Sequence[Recourses], several: str) -> tuple[Recourses, ...]:
+    """Recourses as batches, ``several`` in words; whatever else was handed over is refused."""
+    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
+    if not batches or not all(isinstance(batch, Recourses) for batch in batches):
+        got = ", ".join(type(batch).__name__ for batch in batches) or "none"
+        raise OptionError(
+            f"Expected recourses, or {several} (as Rocerf.alternatives gives), got {got}; pass what explain returned."
+        )
+    return batches
 
 
 def _check_same_promise(settings: Settings, recourses: Recourses) -> None:
-    """Refuse recourses that were given another promise than the one they are told to be about."""
+    """Refuse recourses that were given another promise than the one they are said to be about."""
     for name in ("promise", "k"):
         expected, got = getattr(settings, name), getattr(recourses.settings, name)
         if got != expected:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
@@ -22,7 +23,7 @@ from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Mask, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,38 +49,41 @@ class Unconfirmed(Rocerf):
         return Gate(self.model, self.promise, self.delta, confirms=False)
 
 
-def checked_preset(preset: Any) -> Preset:
-    """The preset, if it is one.
+def checked_preset(preset: Any, solver: str = "auto", own: str = "search") -> Preset:
+    """The preset, if it is one; that of the authors has a search of its own and takes no solver.
 
     >>> checked_preset("authors")
     'authors'
     """
     found: Preset = one_of(preset, "preset", PRESETS)
+    if found == "authors" and solver != "auto":
+        raise OptionError(
+            f"Expected solver='auto' with preset='authors', which has its own {own}, got {solver!r}; drop one."
+        )
     return found
 
 
 def answer(
-    explainer: Rocerf,
-    find: Find,
-    X: ArrayLike | pd.DataFrame,
-    *,
     method: str,
-    solver: str,
-    progress: Progress | None = None,
+    explainer: Rocerf,
+    X: ArrayLike | pd.DataFrame,
+    progress: Progress | None,
+    find: Find | None = None,
+    solver: str = "authors",
 ) -> Recourses:
-    """Recourses for the people X (P, d) out of the points that ``find`` gives those whom the model refuses.
+    """Recourses for the people X (P, d), by the explainer or out of the points that ``find`` gives those refused.
 
-    ``explainer`` says model, cost, schema and the words of the promise; its own solver is not used.
+    With ``find`` the explainer only says model, cost, schema and the words of the promise.
     """
-
-    def solve(master: Master, tell: Progress | None) -> Solution:
-        return _accepted(explainer, master, find(master, tell))
-
-    recourses = explainer.explain_by(solve, X, progress)
+    if find is None:
+        recourses = explainer.explain(X, progress=progress)
+        solver = recourses.settings.solver
+    else:
+        recourses = explainer.explain_by(lambda *asked: _accepted(explainer, asked[0], find(*asked)), X, progress)
     return replace(recourses, settings=replace(recourses.settings, method=method, solver=solver))
 
 
-def valid(scores: Array) -> NDArray[np.bool_]:
+def valid(scores: Array) -> Mask:
     """Which scores are accepted, with room for the rounding of the user's own ``predict``."""
     return np.asarray(scores >= GUARD / 2)
 

@@ -65,16 +65,16 @@ class CChvae:
     latent : int
         Size of the latent space.
     hidden : (int, int), optional
-        Units of the hidden layers; by default the authors' for tables as wide as theirs (7, 13 or 60 columns), else
-        2d and 4d within 16 to 64 and 32 to 128.
+        Units of the hidden layers; by default the authors' for tables as wide as theirs (7, 13 or 60 columns), else 2d
+        and 4d within 16 to 64 and 32 to 128.
     epochs, batch_size, learning_rate : numbers, optional
         Of Adam; by default 100, 32 and 1e-3, for 20,000 rows or more 50, 256 and 2e-3 (the authors' for Adult).
     samples, shell, shells : numbers
         Latent points drawn in each shell, its width, and the most shells: 1,000, 0.05 and 10,000 as in the paper.
     cost, schema, seed
-        As for :class:`rocerf.Rocerf`. Decoded points are moved into what the schema allows (an immutable column back
-        to the person's own value) and must be accepted after that. The same draws serve everybody, so a person's
-        answer does not depend on who else is asked for.
+        As for :class:`rocerf.Rocerf`. Decoded points are moved into what the schema allows (an immutable column back to
+        the person's own value) and must be accepted after that. The same draws serve everybody, so a person's answer
+        does not depend on who else is asked for.
 
     Examples
     --------
@@ -107,18 +107,17 @@ class CChvae:
         self.preset = checked_preset(preset)
         self._explainer = Rocerf(model, 0, promise=Plain(model), cost=cost, schema=schema, seed=seed)
         n, d = model.train.X.shape
-        many = n >= MANY_ROWS
+        usual = (50, 256, 2e-3) if n >= MANY_ROWS else (100, 32, 1e-3)
+        corrected = self.preset == "corrected"
         self._sizes: dict[str, Any] = {
             "inputs": d,
             "hidden": _default_hidden(d) if hidden is None else _checked_hidden(hidden),
             "latent": positive_whole(latent, "latent"),
-            "epochs": positive_whole((50 if many else 100) if epochs is None else epochs, "epochs"),
-            "batch_size": positive_whole((256 if many else 32) if batch_size is None else batch_size, "batch_size"),
-            "learning_rate": positive(
-                (2e-3 if many else 1e-3) if learning_rate is None else learning_rate, "learning_rate"
-            ),
-            "variance_floor": VARIANCE_FLOOR if self.preset == "corrected" else 0.0,
-            "warm_up": WARM_UP if self.preset == "corrected" else 0.0,
+            "epochs": positive_whole(usual[0] if epochs is None else epochs, "epochs"),
+            "batch_size": positive_whole(usual[1] if batch_size is None else batch_size, "batch_size"),
+            "learning_rate": positive(usual[2] if learning_rate is None else learning_rate, "learning_rate"),
+            "variance_floor": VARIANCE_FLOOR if corrected else 0.0,
+            "warm_up": WARM_UP if corrected else 0.0,
         }
         self.samples, self.shells = positive_whole(samples, "samples"), positive_whole(shells, "shells")
         self.shell = positive(shell, "shell")
@@ -174,7 +173,7 @@ class CChvae:
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """A counterfactual for each person of X, shape (P, d), in their order."""
-        return answer(self._explainer, self._search, X, method="cchvae", solver=self.preset, progress=progress)
+        return answer("cchvae", self._explainer, X, progress, self._search, self.preset)
 
     def _search(self, master: Master, progress: Progress | None) -> Array:
         """Nearest accepted decoded points of the first shells that have any (P, d), missing where none has."""

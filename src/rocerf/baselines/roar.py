@@ -41,6 +41,7 @@ from rocerf.promises.plain import Plain
 from rocerf.promises.promise import PerPerson, Promise, Reading
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array, Progress
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,15 +84,9 @@ class ParameterBox(Promise):
         """Whether slopes are cuts: for linear models."""
         return isinstance(self.model, LinearModel)
 
-    def sentence(self, delta: float) -> str:
+    def sentence(self, delta: float) -> Said:
         """What is kept, exactly for linear models and to first order for networks."""
-        moved = f"parameters differ from today's by at most {self.delta_max:g} each"
-        kept = (
-            f"accepted by every linear model whose {moved} (over standardised columns)"
-            if self.concave
-            else f"to first order, an estimate and not a proof, accepted by every network whose {moved}"
-        )
-        return f"{kept}; nothing is promised about deletions"
+        return Said.of("baselines.linear_box" if self.concave else "baselines.network_box", width=self.delta_max)
 
     @cached_property
     def _space(self) -> tuple[Standard, bool]:
@@ -130,21 +125,19 @@ class LocalBox(PerPerson):
     """
 
     name = "plain"
-    assumptions = (
-        "where the model itself refuses the point found on the stand-in, the point is moved on along the line",
-    )
 
     def __init__(self, model: Refittable, delta_max: float = 0.1, *, seed: int = 0) -> None:
         super().__init__(model, 0)
         self.delta_max, self._stand_ins = delta_max, StandIns(model, seed=seed)
 
-    def sentence(self, delta: float) -> str:
+    def sentence(self, delta: float) -> Said:
         """What is kept, and that it is about a stand-in."""
-        return (
-            "accepted by the model as it is today and by every linear model whose coefficients differ by at most "
-            f"{self.delta_max:g} each from those of a stand-in fitted around the person; nothing is promised about "
-            "deletions"
-        )
+        return Said.of("baselines.local_box", width=self.delta_max)
+
+    @property
+    def assumptions(self) -> tuple[Said, ...]:
+        """What is done where stand-in and model differ."""
+        return (Said.of("baselines.moved_on"),)
 
     def for_person(self, x0: Array) -> ParameterBox | None:
         """The promise for one person (d,); None where no stand-in could be fitted."""
@@ -206,13 +199,9 @@ columns); nothing is promised about deletions
         solver: str = "auto",
         seed: int = 0,
     ) -> None:
-        self.preset = checked_preset(preset)
+        self.preset = checked_preset(preset, solver, "descent")
         self.delta_max = positive(delta_max, "delta_max", zero=True)
         self.lam = None if lam is None else positive(lam, "lam", zero=True)
-        if self.preset == "authors" and solver != "auto":
-            raise OptionError(
-                f"Expected solver='auto' with preset='authors', which has its own descent, got {solver!r}; drop one."
-            )
         if self.preset == "corrected" and lam is not None:
             raise OptionError(f"Expected lam only with preset='authors', got {lam!r}; the corrected one has no weight.")
         one_of(parameters, "parameters", PARAMETERS)
@@ -238,26 +227,15 @@ columns); nothing is promised about deletions
             descent = Descent(self._explainer.model, self.delta_max, self._explainer.seed)
             find = find_accepted_by_stand_ins if self._by_stand_in else find_by_descent
             return answer(
-                self._explainer,
-                lambda master, tell: find(descent, master, self.lam, tell),
-                X,
-                method="roar",
-                solver="authors",
-                progress=progress,
+                "roar", self._explainer, X, progress, lambda master, tell: find(descent, master, self.lam, tell)
             )
-        recourses = self._explainer.explain(X, progress=progress)
-        pairs = zip(recourses.statuses, recourses.reasons, strict=True)
-        reasons = tuple(self._reason(status, reason) for status, reason in pairs)
-        return replace(recourses, settings=replace(recourses.settings, method="roar"), reasons=reasons)
+        recourses = answer("roar", self._explainer, X, progress)
+        return replace(recourses, reasons=tuple(map(self._reason, recourses.statuses, recourses.reasons)))
 
     def _reason(self, status: Status, reason: str) -> str:
         """Rocerf's own words speak of deletions."""
-        box = f"every model whose parameters differ by at most {self.delta_max:g} each"
-        if status is Status.NOT_ROBUST:
-            return f"some allowed changes are accepted today, but none inside the bounds by {box}"
-        if status is Status.GAVE_UP:
-            return f"no change was found that is accepted by {box}, nor shown that none is; try a smaller delta_max"
-        return reason
+        key = {Status.NOT_ROBUST: "baselines.not_robust", Status.GAVE_UP: "baselines.gave_up"}.get(status)
+        return reason if key is None else Said.of(key, width=self.delta_max)
 
 
 class _Authors(Plain):
@@ -267,15 +245,7 @@ class _Authors(Plain):
         super().__init__(model)
         self.delta_max = delta_max
 
-    def sentence(self, delta: float) -> str:
+    def sentence(self, delta: float) -> Said:
         """What the descent weighed."""
-        accepted = (
-            "is accepted by the model as it is today"
-            if isinstance(self.model, LinearModel)
-            else "is accepted by a linear stand-in fitted around the person, but not always by the model itself"
-        )
-        return (
-            f"{accepted}; chosen by weighing the worst loss over models whose parameters differ by at most "
-            f"{self.delta_max:g} each against the cost, which does not make all of those accept it; nothing is "
-            "promised about deletions"
-        )
+        by = "accepted_today" if isinstance(self.model, LinearModel) else "accepted_by_stand_in"
+        return Said.of("baselines.authors", accepted=Said.of(f"baselines.{by}"), width=self.delta_max)

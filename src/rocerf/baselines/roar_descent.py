@@ -1,7 +1,7 @@
 """ROAR as the authors run it: one gradient descent for everybody, one weight for everybody.
 
-In standardised columns, for a linear model ``w'z + b`` of a person (the model itself, or for networks a linear
-stand-in fitted around the person, :class:`rocerf.models.local_linear.LocalLinearModel`), Adam with steps of 1e-3 on
+In standardised columns, for a linear model ``w'z + b`` of a person (the model itself, or for networks a linear stand-in
+fitted around the person, :class:`rocerf.models.local_linear.LocalLinearModel`), Adam with steps of 1e-3 on
 
     J(z) = softplus(-f_box(z)) + lambda ||z - z0||,      f_box(z) = w'z + b - delta_max (||z||_1 + 1),
 
@@ -29,14 +29,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 
 from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of
 from rocerf.models.local_linear import LocalLinearModel
+from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import LinearModel, Refittable
 from rocerf.recourse.master.master import Master
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Mask, Places, Progress
 
 STEP_SIZE = 1e-3
 TOLERANCE = 1e-4
@@ -53,7 +52,7 @@ class Linear:
     w: Array
     b: Array
 
-    def rows(self, people: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Linear:
+    def rows(self, people: Places | Mask | slice) -> Linear:
         """Those of these people."""
         return Linear(self.w[people], self.b[people])
 
@@ -99,36 +98,30 @@ class Descent:
         return min(people, share) if isinstance(self.model, LinearModel) else min(MOST, share)
 
 
-@dataclass(frozen=True, eq=False)
-class Ends:
-    """Where the descent of each person ends (P, d), missing without a stand-in, and on which model it went."""
-
-    points: Array
-    models: Linear
-    space: Standard
-
-    def accepted(self, points: Array) -> NDArray[np.bool_]:
-        """Whether each person's own linear model accepts their point of (P, d), as the authors ask: above 0."""
-        return np.asarray(self.models.score(self.space.inwards(points)) > 0)
-
-
 def find_by_descent(descent: Descent, master: Master, lam: float | None, progress: Progress | None = None) -> Array:
-    """Where the authors' descent ends for each person (P, d), accepted or not; missing where there is no stand-in."""
-    return ends_of(descent, master, lam, progress).points
+    """Where the authors' descent ends for each person (P, d), accepted or not; missing where there is no stand-in.
+
+    With the lambda given, or their choice of it.
+    """
+    return _ends(descent, master, lam, progress)[0]
 
 
 def find_accepted_by_stand_ins(
     descent: Descent, master: Master, lam: float | None, progress: Progress | None = None
 ) -> Array:
-    """The ends (P, d), moved to allowed values, that the person's own linear model accepts; missing elsewhere."""
-    ends = ends_of(descent, master, lam, progress)
-    found = np.asarray(np.isfinite(ends.points).all(axis=1))
-    points = np.where(found[:, None], master.allowed.landed(ends.points), np.nan)
-    return np.where(ends.accepted(points)[:, None], points, np.nan)
+    """The ends (P, d), moved to allowed values, that the person's own linear model accepts, as the authors ask (above
+    0); missing elsewhere.
+    """
+    ends, models, space = _ends(descent, master, lam, progress)
+    found = np.asarray(np.isfinite(ends).all(axis=1))
+    points = np.where(found[:, None], master.allowed.landed(ends), np.nan)
+    return np.where((models.score(space.inwards(points)) > 0)[:, None], points, np.nan)
 
 
-def ends_of(descent: Descent, master: Master, lam: float | None, progress: Progress | None = None) -> Ends:
-    """The authors' descent for each person, with the lambda given or their choice of it."""
+def _ends(
+    descent: Descent, master: Master, lam: float | None, progress: Progress | None
+) -> tuple[Array, Linear, Standard]:
+    """Where the descent of each person ends (P, d), missing without a stand-in, and on which model it went."""
     space = Standard.of(descent.model.train)
     problem = StandardProblem.of(master, space)
     models = descent.linear_models(master.X0, space, progress)
@@ -137,11 +130,10 @@ def ends_of(descent: Descent, master: Master, lam: float | None, progress: Progr
     if len(there):
         problem, own = problem.rows(there), models.rows(there)
         chosen = choose_lambda(descent, own, problem) if lam is None else lam
-        z = descend(own, problem, descent.delta_max, chosen)
-        points[there] = points_of(master.of(there), space, z)
+        points[there] = points_of(master.of(there), space, descend(own, problem, descent.delta_max, chosen))
     if progress is not None:
         progress(len(points), len(points))
-    return Ends(points, models, space)
+    return points, models, space
 
 
 def choose_lambda(descent: Descent, models: Linear, problem: StandardProblem) -> float:
@@ -177,8 +169,8 @@ def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: flo
     on, result, loss = BoxedAdam(problem, STEP_SIZE), problem.start(), np.ones(len(problem.z0))
     for _ in range(STEPS):
         worst = models.score(on.z) - delta_max * (np.abs(on.z).sum(axis=1) + 1.0)
-        before, loss = loss, np.logaddexp(0.0, -worst) + lam * on.cost()
-        on.step(-expit(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), lam)
+        before, loss = loss, LOGISTIC.value(-worst) + lam * on.cost()
+        on.step(-LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), lam)
         result[on.people] = on.z
         open_ = np.abs(loss - before) > TOLERANCE
         if not open_.any():

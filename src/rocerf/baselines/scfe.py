@@ -1,14 +1,13 @@
 """SCFE (Wachter et al. 2017): the plain counterfactual, nearest accepted point, no promise about deletions.
 
 For a logistic model the optimum of Wachter's objective is the projection on the decision boundary, found here exactly
-by the same master problem as everything else. For a network the boundary is followed by linearising it again and
-again (``solver="penalty"``: by a penalty method as Wachter's), and for a model without slopes by a search. The
-authors' own search is the preset ``authors`` (:mod:`rocerf.baselines.wachter`).
+by the same master problem as everything else. For a network the boundary is followed by linearising it again and again
+(``solver="penalty"``: by a penalty method as Wachter's), and for a model without slopes by a search. The authors' own
+search is the preset ``authors`` (:mod:`rocerf.baselines.wachter`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
@@ -16,13 +15,14 @@ from numpy.typing import ArrayLike
 from rocerf.baselines.answers import Preset, answer, checked_preset
 from rocerf.baselines.wachter import WachterOptions, search
 from rocerf.data.schema import FeatureSchema
-from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.errors import UnsupportedModelError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.model import Refittable, Smooth
 from rocerf.models.options import positive_whole
 from rocerf.promises.plain import Plain
+from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses
-from rocerf.types import Progress
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +36,9 @@ class Scfe:
     model : LogisticModel, NeuralModel or EstimatorModel
     preset : "corrected" or "authors"
         By default the nearest accepted point: exactly for linear models, to first-order conditions for smooth ones.
-        "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5
-        by factors of 2, for networks 4), for any smooth model; its points lie some 15 % (COMPAS) to 40 % (German)
-        farther away.
+        "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5 by
+        factors of 2, for networks 4), for any smooth model; its points lie some 15 % (COMPAS) to 40 % (German) farther
+        away.
     cost : "l2" or "l1"
         Norm of the change, each column in units of its training standard deviation.
     schema : FeatureSchema, optional
@@ -70,13 +70,9 @@ class Scfe:
         max_steps: int = WachterOptions.steps,
         seed: int = 0,
     ) -> None:
-        self.preset = checked_preset(preset)
+        self.preset = checked_preset(preset, solver)
         self._explainer = Rocerf(model, 0, promise=Plain(model), cost=cost, schema=schema, solver=solver, seed=seed)
         self._options = WachterOptions.about(model, positive_whole(max_steps, "max_steps"))
-        if self.preset == "authors" and solver != "auto":
-            raise OptionError(
-                f"Expected solver='auto' with preset='authors', which has its own search, got {solver!r}; drop one."
-            )
         if self.preset == "authors" and not isinstance(model, Smooth):
             raise UnsupportedModelError(
                 f"Expected a model whose score has slopes for Wachter's search, got {type(model).__name__}; "
@@ -85,15 +81,8 @@ class Scfe:
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """The plain counterfactual of each person of X, shape (P, d), in their order."""
-        if self.preset == "authors":
-            model = self._explainer.model
-            return answer(
-                self._explainer,
-                lambda master, tell: search(model, master, self._options, tell),
-                X,
-                method="scfe",
-                solver="authors",
-                progress=progress,
-            )
-        recourses = self._explainer.explain(X, progress=progress)
-        return replace(recourses, settings=replace(recourses.settings, method="scfe"))
+        find = self._search if self.preset == "authors" else None
+        return answer("scfe", self._explainer, X, progress, find)
+
+    def _search(self, master: Master, progress: Progress | None) -> Array:
+        return search(self._explainer.model, master, self._options, progress)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
@@ -18,7 +17,7 @@ from rocerf.recourse.costs.cost import Norm, gradient
 from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.adam import Adam
-from rocerf.types import Array
+from rocerf.types import Array, Mask, Places
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ class StandardProblem:
         bounds = master.allowed
         return cls(space.inwards(master.X0), space.inwards(bounds.lower), space.inwards(bounds.upper), master.cost.norm)
 
-    def rows(self, people: NDArray[np.intp] | NDArray[np.bool_]) -> StandardProblem:
+    def rows(self, people: Places | Mask) -> StandardProblem:
         """The problem of these people."""
         return StandardProblem(self.z0[people], self.lower[people], self.upper[people], self.norm)
 
@@ -98,7 +97,7 @@ class BoxedAdam:
         slope = gradient(problem.price, self.z - problem.z0, problem.z0)
         self.z = np.clip(self.z - self.adam.move(pull + lam * slope), problem.lower, problem.upper)
 
-    def keep(self, open_: NDArray[np.bool_]) -> None:
+    def keep(self, open_: Mask) -> None:
         """Go on with these people only, a mask (Q,)."""
         self.people, self.z, self.problem = self.people[open_], self.z[open_], self.problem.rows(open_)
         self.adam.keep(open_)

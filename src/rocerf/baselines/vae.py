@@ -8,7 +8,7 @@ log variance are read off the last hidden layer. It minimises the mean over rows
 one latent draw a row and step, by Adam with weight decay. Two options make it learn to reproduce rows, which with the
 defaults (the original's: no floor, w = 1) it hardly does on tables of 0/1 columns:
 
-* Because the decoder's variance is learned, the first sum has no lower bound where a column can be told exactly, and
+* Because the decoder's variance is learned, the first sum has no lower bound where a column is known exactly, and
   those columns drown the others. ``variance_floor`` is added to the variance.
 * With w = 1 from the start latent columns are given up before they carry anything. ``warm_up`` is the share of the
   epochs over which w rises from 0 to 1.

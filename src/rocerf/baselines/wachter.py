@@ -20,15 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.baselines.answers import valid
 from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of, scores_in
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
 from rocerf.recourse.master.master import Master
-from rocerf.types import Array, Progress
-
-Mask = NDArray[np.bool_]
+from rocerf.types import Array, Mask, Progress
 
 #: By what the authors change the weight for networks.
 NETWORK_FACTOR = 4.0

@@ -40,7 +40,7 @@ def main() -> None:
     _open_streams()
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()  # here, where a full disk or a reader who left can still be told apart
+        sys.stdout.flush()  # here, where a full disk or a reader who left can still be distinguished
     except RocerfError as error:
         fail(str(error))
     except (BrokenPipeError, SystemExit):  # whoever reads has seen enough, as `head` does; typer exits for nothing else
@@ -101,7 +101,7 @@ def demo(
         written.complain()
         return
     title = (
-        f"German Credit: {result.told}. Still accepted after deleting rows "
+        f"German Credit: {result.summary}. Still accepted after deleting rows "
         f"and retraining: at random ({trials} times each share), and by the worst deletion found of at most k rows"
     )
     random = [f"{v.fraction:.1%}" for v in result.methods[0].validity[1:]]

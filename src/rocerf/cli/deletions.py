@@ -143,10 +143,10 @@ def forget(
     if save_pipeline is not None:
         _write_pipeline(new.model, save_pipeline)
     written = Written((target,) if save_pipeline is None else (target, save_pipeline), (), left)
-    rows, told = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
+    rows, unreached = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
     gone = len(old.model.train) - rows
     if as_json:
-        print_json({"forgotten": gone, "training_rows": rows, "not_reached": told})
+        print_json({"forgotten": gone, "training_rows": rows, "not_reached": unreached})
         written.complain()
         return
     say(
@@ -155,7 +155,7 @@ def forget(
         "calibrated margin, and what the promise had found or proven."
     )
     say("Not reached from here, and yours to see to:")
-    for sentence in told:
+    for sentence in unreached:
         say(f"  {sentence}")
     _tell(written)
 
@@ -183,17 +183,17 @@ def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
     """What may still hold something of the rows, in sentences."""
     from rocerf.models.model import LinearModel
 
-    told = [] if kept is None else [f"the old explainer in {kept}: delete it"]
+    unreached = [] if kept is None else [f"the old explainer in {kept}: delete it"]
     deployed = [m.deployed_theta if isinstance(m, LinearModel) else None for m in (old.model, new.model)]
     if deployed[0] is not None and deployed[1] is None:
-        told.append(
+        unreached.append(
             "the fitted model that the explainer was made from, which judges people today: it was fitted on these "
             "rows, and files do not keep how; the new one is the exact optimum of its objective on the rows left, and "
             "from now on retraining means rocerf's exact retraining (model.without), of which another fit may stop "
             "short: deploy the new one, or fit yours on the rows left and make an explainer of that"
         )
     return [
-        *told,
+        *unreached,
         "copies and backups of the folder, the training table, the file of ids, and model files of your own",
         "answers written with --training-rows, which name rows, and schema files written from the rows",
         "other answers written before as JSON, which hold traces of the rows: a checksum of all of them, by which "

@@ -79,7 +79,7 @@ def explain(
     favourable: opt.Favourable,
     people: Annotated[Path, typer.Option(help="People to answer, CSV or Parquet, with the same columns.")],
     k: opt.Deletions,
-    promise: Annotated[opt.PromiseName, typer.Option(help="What is promised.")] = opt.PromiseName.RETRAINED,
+    promise: Annotated[opt.PromiseName, typer.Option(help="What is promised.")] = "retrained",
     out: opt.Out = None,
     id_column: opt.PeopleIds = None,
     train_id_column: opt.TrainIds = None,
@@ -94,7 +94,7 @@ def explain(
     immutable: Annotated[opt.Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
     max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many attributes change.")] = None,
     alternatives: Annotated[int, typer.Option(min=1, help="Up to so many answers for each person.")] = 1,
-    solver: Annotated[opt.SolverName, typer.Option(help="How the optimum is found.")] = opt.SolverName.AUTO,
+    solver: Annotated[opt.SolverName, typer.Option(help="How the optimum is found.")] = "auto",
     effort: opt.EffortOption = opt.EffortName.NORMAL,
     seed: opt.Seed = 0,
     save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
@@ -104,28 +104,19 @@ def explain(
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
 
-    check_targets(_targets(out, alternatives, save_explainer), (train, people, model, pipeline, prices, schema))
-    if save_explainer is not None:
-        _check_saving(save_explainer, promise)
+    check_targets(_places(out, alternatives, save_explainer, promise), (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
-    ruled = _with_fixed(_rules(rules, fitted), immutable or [])
-    options = {"cost": _cost(cost, prices), "schema": ruled, "max_changes": max_changes}
+    options = {"cost": _cost(cost, prices), "schema": _rules(rules, fitted, immutable), "max_changes": max_changes}
     explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
-    with progress_bar(quiet=as_json) as step:
-        if promise is opt.PromiseName.CERTIFIED:
-            explainer.prepare(lambda done, total: step("proof", done, total))
-        batches = _answers(explainer, asking, alternatives, lambda done, total: step("people", done, total))
+    batches = _answers(explainer, asking, alternatives, quiet=as_json)
     files = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.
-    steps: list[tuple[Path, Any]] = [
-        (path, partial(write_recourses, batch, path, training_rows=training_rows))
-        for batch, path in zip(batches, files, strict=False)
-    ]
-    if save_explainer is not None:
-        steps.append((save_explainer, partial(explainer.save, save_explainer)))
+    answers = zip(files, batches, strict=False)
+    steps: list[Any] = [(path, partial(write_recourses, b, path, training_rows=training_rows)) for path, b in answers]
+    steps += [] if save_explainer is None else [(save_explainer, partial(explainer.save, save_explainer))]
     written = write_each(steps)
     if as_json:
         print_document(_json_of(batches, alternatives, training_rows))
@@ -140,8 +131,8 @@ def register(app: typer.Typer) -> None:
     app.command()(explain)
 
 
-def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -> list[Target]:
-    """What will be written; alternatives beside the first one."""
+def _places(out: Path | None, alternatives: int, save_explainer: Path | None, promise: str) -> list[Target]:
+    """What will be written, alternatives beside the first one; what could not be saved is refused before the work."""
     from rocerf.cli.files import check_output
 
     targets = []
@@ -150,14 +141,14 @@ def _targets(out: Path | None, alternatives: int, save_explainer: Path | None) -
         targets += [Target("--out", path) for path in _numbered(out, min(alternatives, MOST_CHECKED))]
     if save_explainer is not None:
         targets.append(Target("--save-explainer", save_explainer, folder=True))
+        _check_saving(save_explainer, promise)
     return targets
 
 
-def _check_saving(folder: Path, promise: opt.PromiseName) -> None:
-    """Refuse, before the work, what could not be saved."""
+def _check_saving(folder: Path, promise: str) -> None:
     from rocerf.explainer.files import check_folder
 
-    if promise is opt.PromiseName.PLAIN:
+    if promise == opt.PLAIN:
         raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
     check_folder(folder)
 
@@ -184,22 +175,27 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
 
     numbers = [f.name for f in given if f.kind is not Kind.CATEGORICAL and f.name in frame.columns]
     gone = frame[numbers].isna()
-    told = [
+    unchecked = [
         f"{int(count)} of {len(frame)} rows have no value of {name!r}, and are not checked; a pipeline must fill it in"
         for name, count in gone.sum().items()
         if count
     ]
-    return frame[~gone.any(axis=1)], told
+    return frame[~gone.any(axis=1)], unchecked
 
 
-def _rules(given: FeatureSchema | None, fitted: Any) -> FeatureSchema:
+def _rules(given: FeatureSchema | None, fitted: Any, immutable: Sequence[str] | None) -> FeatureSchema:
     """The schema of the file, however little it says; else the model's; else that of plain numbers."""
-    own: FeatureSchema | None = fitted.schema if given is None else given
-    return _plain_schema(fitted.train) if own is None else own
+    from rocerf.data.schema import Direction
+
+    rules: FeatureSchema | None = fitted.schema if given is None else given
+    rules = _plain_schema(fitted.train) if rules is None else rules
+    for name in immutable or ():
+        rules = rules.edit(name, direction=Direction.FIXED)
+    return rules
 
 
 def _plain_schema(train: Any) -> FeatureSchema:
-    """Numbers move freely; columns of 0 and 1 are questions, and nobody is told to be 1.13 of something."""
+    """Numbers move freely; columns of 0 and 1 are questions, and nobody is asked to be 1.13 of something."""
     from dataclasses import replace
 
     from rocerf.data.guess import Guess
@@ -212,20 +208,12 @@ def _plain_schema(train: Any) -> FeatureSchema:
     return replace(made, guessed=Guess.of(made, fields=("kind",)))
 
 
-def _with_fixed(rules: FeatureSchema, immutable: Sequence[str]) -> FeatureSchema:
-    from rocerf.data.schema import Direction
-
-    for name in immutable:
-        rules = rules.edit(name, direction=Direction.FIXED)
-    return rules
-
-
 def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
     from rocerf.cli.files import read_mapping
     from rocerf.recourse.costs.prices import CostTable
 
     if prices is None:
-        return str(cost or opt.CostName.L2)
+        return str(cost or "l2")
     if cost is not None:
         raise OptionError("Expected --cost or --prices, got both; drop one.")
     return CostTable(read_mapping(prices, "prices of changes"))
@@ -237,21 +225,24 @@ def _explainer(
     from rocerf.explainer.explainer import Rocerf
     from rocerf.promises.plain import Plain
 
-    if promise is opt.PromiseName.PLAIN:
+    if promise == opt.PLAIN:
         return Rocerf(fitted, 0, promise=Plain(fitted), **options)
     margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
     return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
 
 
-def _answers(explainer: Rocerf, asking: Any, alternatives: int, progress: Any) -> tuple[Recourses, ...]:
+def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) -> tuple[Recourses, ...]:
     from dataclasses import replace
 
-    batches = (
-        explainer.alternatives(asking, alternatives, progress=progress)
-        if alternatives > 1
-        else (explainer.explain(asking, progress=progress),)
-    )
-    if explainer.promise.name != opt.PromiseName.PLAIN:
+    with progress_bar(quiet=quiet) as step:
+        if explainer.promise.proven:
+            explainer.prepare(partial(step, "proof"))
+        batches = (
+            explainer.alternatives(asking, alternatives, progress=partial(step, "people"))
+            if alternatives > 1
+            else (explainer.explain(asking, progress=partial(step, "people")),)
+        )
+    if explainer.promise.name != opt.PLAIN:
         return batches
     return tuple(replace(batch, settings=replace(batch.settings, method="scfe")) for batch in batches)
 

@@ -65,8 +65,8 @@ def letter(
         (print_text if form is opt.LetterFormat.TEXT else print_document)(letter_as(letters[0], form))
         return
     written = write_letters(letters, out, form)
-    told = "1 letter" if len(written) == 1 else f"{len(written)} letters"
-    say(f"Written: {told} in {out}")
+    count = "1 letter" if len(written) == 1 else f"{len(written)} letters"
+    say(f"Written: {count} in {out}")
 
 
 def _check_places(explainer: Path | None, out: Path | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What a command was told about the model: at most one of the two files, and what goes with it."""
+    """What a command knows of the model: at most one of the two files, and what goes with it."""
 
     model: Path | None = None
     pipeline: Path | None = None

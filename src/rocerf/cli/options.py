@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+#: Choices that follow a registry, so that whatever is registered can be asked for; and what is offered besides.
+REGISTRIES = {
+    "PromiseName": ("rocerf.promises.registry", "PROMISES", ("plain",)),
+    "CostName": ("rocerf.recourse.costs.registry", "COSTS", ()),
+    "SolverName": ("rocerf.recourse.solvers.solving", "SOLVERS", ("auto",)),
+}
 
-class CostName(StrEnum):
-    """Costs offered on the command line; prices come from a file."""
+if TYPE_CHECKING:
+    PromiseName: TypeAlias = str
+    CostName: TypeAlias = str
+    SolverName: TypeAlias = str
+else:
 
-    L2 = "l2"
-    L1 = "l1"
-    MAD = "mad"
-    PERCENTILE = "percentile"
+    def __getattr__(name: str) -> Any:
+        """The type of an option whose choices are in a registry.
+
+        Registries are slow to import, so where no command is asked for (``rocerf --help``) they are left alone.
+        """
+        if name not in REGISTRIES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        room, registry, besides = REGISTRIES[name]
+        if sys.argv[1:] in ([], ["--help"]):
+            return str
+        names = (*getattr(import_module(room), registry), *besides)
+        return StrEnum(name, [(text.upper(), text) for text in names])
 
 
-class SolverName(StrEnum):
-    """Solvers offered on the command line."""
-
-    AUTO = "auto"
-    CUTTING_PLANE = "cutting_plane"
-    SEQUENTIAL = "sequential"
-    PENALTY = "penalty"
+#: The promise of nothing about deletions.
+PLAIN = "plain"
 
 
 class EffortName(StrEnum):
@@ -33,16 +47,6 @@ class EffortName(StrEnum):
     QUICK = "quick"
     NORMAL = "normal"
     THOROUGH = "thorough"
-
-
-class PromiseName(StrEnum):
-    """Promises offered on the command line; "plain" promises nothing about deletions."""
-
-    RETRAINED = "retrained"
-    CERTIFIED = "certified"
-    FIRST_ORDER = "first_order"
-    SIMULATED = "simulated"
-    PLAIN = "plain"
 
 
 class PreprocessingName(StrEnum):

@@ -1,4 +1,4 @@
-"""What a command writes: refused before the long work where it cannot be written, and told exactly when it was not.
+"""What a command writes: refused before the long work where it cannot be written, and named exactly when it was not.
 
 One output that fails takes no other with it: every one is tried, the result is printed, and the last word is a
 sentence about what was written and what was not.
@@ -91,7 +91,7 @@ class Written:
         done = f"written: {', '.join(map(str, self.paths))}" if self.paths else "nothing was written"
         raise FileFormatError(
             f"Expected to write all that was asked for, got an error; {done}; {reasons}; check the path and "
-            f"the room on the disk, and run it again.{''.join(f' {told}' for told in self.left)}"
+            f"the room on the disk, and run it again.{''.join(f' {what}' for what in self.left)}"
         )
 
 

@@ -54,7 +54,7 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Every table and figure of the paper, ours beside the paper's numbers; a run that was stopped is continued."""
-    from rocerf.deletion.threads import workers as cores
+    from rocerf.passes import workers as cores
     from rocerf.reproduction.runner import reproduce as run
 
     chosen = _settings(quick, settings, {"device": device, "datasets": _names(datasets), "models": _names(models)})

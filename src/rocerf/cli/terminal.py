@@ -39,7 +39,7 @@ def print_text(text: str) -> None:
 
 
 def _reconfigure(stream: Any, **how: str) -> None:
-    """Change how a stream writes, if it can be told; a terminal that lacks a letter shows its number instead."""
+    """Change how a stream writes, if it can be changed; a terminal that lacks a letter shows its number instead."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(**how)
 

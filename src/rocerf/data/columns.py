@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,34 @@ if TYPE_CHECKING:
 def default_columns(d: int) -> tuple[str, ...]:
     """Names for columns that came without any: x0, x1, ..."""
     return tuple(f"x{j}" for j in range(d))
+
+
+def plain(value: Any) -> Any:
+    """A single value as Python's own, where it is NumPy's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def in_words(category: Any) -> str:
+    """A category as people read it; None is a missing one."""
+    return "missing" if category is None else str(category)
+
+
+def first_repeated(names: Iterable[Any]) -> Any | None:
+    """The first of these that is there more than once, if any.
+
+    >>> first_repeated(["a", "b", "b", "a"])
+    'a'
+    """
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def some(values: Sequence[Any]) -> str:
+    """The first five of these, for a message.
+
+    >>> some(["a", "b"]), some(range(9))
+    ("'a', 'b'", '0, 1, 2, 3, 4, ...')
+    """
+    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
@@ -108,8 +138,8 @@ def numeric_matrix(
         name = columns[column] if columns else f"number {column}"
         bad = int((~np.isfinite(matrix)).sum())
         raise DataError(
-            f"Expected finite numbers in {what}, got {matrix[row, column]} in row {row}, column {name} "
-            f"({bad} such cells in all); fill or drop them first."
+            f"Expected finite numbers in {what}, got {matrix[row, column]} in row {row}, column {name} ({bad} such "
+            "cells in all); fill or drop them first."
         )
     matrix.flags.writeable = False
     return matrix, columns, index
@@ -129,9 +159,8 @@ def people_matrix(
         absent = [name for name in columns if name not in set(map(str, frame.columns))]
         if absent:
             raise ColumnError(
-                f"Expected the people to have the model's {len(columns)} columns, got none named "
-                f"{', '.join(map(repr, absent[:5]))}{', ...' if len(absent) > 5 else ''}; "
-                "add or rename the columns."
+                f"Expected the people to have the model's {len(columns)} columns, got none named {some(absent)}; add "
+                "or rename the columns."
             )
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         repeated = [name for name in columns if int((frame.columns == name).sum()) > 1]
@@ -141,16 +170,15 @@ def people_matrix(
     matrix, _, index = numeric_matrix(X, what="the people", allow_missing=True)
     if matrix.shape[1] != len(columns):
         raise ColumnError(
-            f"Expected people with {len(columns)} columns as in the training rows, got {matrix.shape[1]}; "
-            "pass the same columns in the same order."
+            f"Expected people with {len(columns)} columns as in the training rows, got {matrix.shape[1]}; pass the "
+            "same columns in the same order."
         )
     return matrix, index
 
 
 def _frame_names(frame: Any, what: str) -> tuple[tuple[str, ...], NDArray[Any]]:
     names = tuple(str(name) for name in frame.columns)
-    if len(set(names)) != len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
+    if (repeated := first_repeated(names)) is not None:
         raise ColumnError(f"Expected distinct column names in {what}, got {repeated!r} twice; rename one.")
     return names, np.asarray(frame.index)
 
@@ -163,8 +191,8 @@ def _from_frame(frame: Any, what: str) -> NDArray[np.float64]:
         if not (real or pd.api.types.is_bool_dtype(dtype)):
             example = next((v for v in frame[name] if v is not None), None)
             raise ColumnError(
-                f"Expected numbers in every column of {what}, got {dtype} in column {name!r} "
-                f"(for example {example!r}); encode it as numbers (one 0/1 column for each category) or leave it out."
+                f"Expected numbers in every column of {what}, got {dtype} in column {name!r} (for example "
+                f"{example!r}); encode it as numbers (one 0/1 column for each category) or leave it out."
             )
     return np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
 
@@ -178,8 +206,8 @@ def _from_array(X: ArrayLike, what: str) -> NDArray[np.float64]:
         matrix = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise ColumnError(
-            f"Expected a table of numbers for {what}, got something that does not convert ({error}); "
-            "convert it to numbers first."
+            f"Expected a table of numbers for {what}, got something that does not convert ({error}); convert it to "
+            "numbers first."
         ) from error
     if matrix.ndim != 2:
         raise ColumnError(

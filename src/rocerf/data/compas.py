@@ -102,8 +102,8 @@ def _read_csv(file: Path) -> pd.DataFrame:
         return pd.read_csv(io.BytesIO(content), dtype=str)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise FileFormatError(
-            f"Expected a CSV table, plain or gzip, in {file}, got something unreadable ({error}); "
-            f"use an unchanged {RAW_NAME}."
+            f"Expected a CSV table, plain or gzip, in {file}, got something unreadable ({error}); use an unchanged "
+            f"{RAW_NAME}."
         ) from error
 
 
@@ -134,8 +134,8 @@ def _filtered(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
     )
     if len(final) != ROWS:
         raise FileFormatError(
-            f"Expected {ROWS} rows after ProPublica's filter in {file}, got {len(final)} of {len(frame)}; "
-            f"use an unchanged {RAW_NAME}."
+            f"Expected {ROWS} rows after ProPublica's filter in {file}, got {len(final)} of {len(frame)}; use an "
+            f"unchanged {RAW_NAME}."
         )
     return _whole_numbers(final, file)
 
@@ -150,8 +150,8 @@ def _whole_numbers(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise FileFormatError(
-            f"Expected whole numbers in column {frame.columns[column]!r} of {file}, got {frame.iat[row, column]!r} "
-            f"in row {frame.index[row]}; use an unchanged file."
+            f"Expected whole numbers in column {frame.columns[column]!r} of {file}, got {frame.iat[row, column]!r} in "
+            f"row {frame.index[row]}; use an unchanged file."
         )
     return pd.DataFrame(values.astype(np.int64), columns=frame.columns, index=frame.index)
 
@@ -173,6 +173,6 @@ def _refuse_other_rows(table: NDArray[np.int64], where: str) -> None:
         )
     if table_digest(table) != _TABLE_SHA256:
         raise FileFormatError(
-            f"Expected ProPublica's {ROWS} filtered rows in {where}, got as many rows with other values; "
-            f"use an unchanged {RAW_NAME}."
+            f"Expected ProPublica's {ROWS} filtered rows in {where}, got as many rows with other values; use an "
+            f"unchanged {RAW_NAME}."
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rocerf.data.columns import is_number
+from rocerf.data.columns import in_words, is_number, plain
 from rocerf.data.rules import Condition
 from rocerf.errors import SchemaError
 
@@ -131,16 +131,16 @@ class Feature:
                 object.__setattr__(self, side, float(getattr(self, side)))
             except (TypeError, ValueError) as error:
                 raise SchemaError(
-                    f"Expected a number as {side} bound of {self.name!r}, got {getattr(self, side)!r}; "
-                    "leave it out where there is no bound."
+                    f"Expected a number as {side} bound of {self.name!r}, got {getattr(self, side)!r}; leave it out "
+                    "where there is no bound."
                 ) from error
         if self.kind is Kind.BINARY:
             object.__setattr__(self, "lower", max(self.lower, 0.0))
             object.__setattr__(self, "upper", min(self.upper, 1.0))
         if not self.lower <= self.upper or self.lower == np.inf or self.upper == -np.inf:
             raise SchemaError(
-                f"Expected lower <= upper for feature {self.name!r}, got {self.lower} and {self.upper}; "
-                "swap or drop one."
+                f"Expected lower <= upper for feature {self.name!r}, got {self.lower} and {self.upper}; swap or drop "
+                "one."
             )
         if self.kind in (Kind.INTEGER, Kind.BINARY) and np.floor(self.upper) < np.ceil(self.lower):
             raise SchemaError(
@@ -149,8 +149,8 @@ class Feature:
             )
         if self.kind is Kind.CATEGORICAL and (np.isfinite(self.lower) or np.isfinite(self.upper)):
             raise SchemaError(
-                f"Expected no bounds for the categorical feature {self.name!r}, got {self.lower} and {self.upper}; "
-                "say where it may go with direction or changes."
+                f"Expected no bounds for the categorical feature {self.name!r}, got {self.lower} and {self.upper}; say "
+                "where it may go with direction or changes."
             )
 
     def _check_numbers(self) -> None:
@@ -173,7 +173,7 @@ class Feature:
         given: Any = self.categories
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise SchemaError(f"Expected a list of categories for {self.name!r}, got {given!r}; write a list.")
-        object.__setattr__(self, "categories", tuple(_plain(value, self.name) for value in given))
+        object.__setattr__(self, "categories", tuple(_category(value, self.name) for value in given))
         if (self.kind is Kind.CATEGORICAL) != bool(self.categories):
             raise SchemaError(
                 f"Expected categories for categorical features and for no others, got {self.kind} with "
@@ -201,22 +201,31 @@ class Feature:
         """Names of its columns in schema space: itself, or one for each category."""
         if self.kind is not Kind.CATEGORICAL:
             return (self.name,)
-        return tuple(f"{self.name}={'missing' if value is None else value}" for value in self.categories)
+        return tuple(f"{self.name}={in_words(value)}" for value in self.categories)
 
 
 #: Fields that only numbers have, with what says nothing.
 NUMBERS_ALONE = {"lower": -np.inf, "upper": np.inf, "step": None}
 
 
-def _plain(value: Any, name: str) -> Any:
+def _category(value: Any, name: str) -> Any:
     """A category as Python's own value; not a number (NaN) is a missing one."""
-    value = value.item() if isinstance(value, np.generic) else value
+    value = plain(value)
     if not (value is None or isinstance(value, str | int | float)):
         raise SchemaError(
             f"Expected the categories of {name!r} to be texts or numbers, got {value!r}; write them as texts, or make "
             "the column numbers."
         )
     return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def listed(given: Any, what: str) -> Sequence[Any]:
+    """What was given, if it is a list (or the like) and no single text."""
+    if isinstance(given, str):
+        raise SchemaError(f"Expected a list for {what}, got the text {given!r}; write [{given!r}].")
+    if not isinstance(given, Iterable):
+        raise SchemaError(f"Expected a list for {what}, got {given!r}; leave it out where there is nothing to say.")
+    return list(given)
 
 
 def checked_changes(changes: Any, categories: tuple[Any, ...], name: str) -> dict[Any, tuple[Any, ...]]:

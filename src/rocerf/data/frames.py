@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_frame, people_matrix, refuse_no_numbers
+from rocerf.data.columns import in_words, is_frame, people_matrix, plain, refuse_no_numbers, some
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import ColumnError
@@ -90,14 +90,10 @@ class Frames:
         frame = named(self.schema, frame)
         matrix = np.full((len(frame), len(self.columns)), np.nan)
         problems = [""] * len(frame)
-        place = 0
-        for feature in self.schema:
-            width = len(feature.columns)
-            values, wrong = self._encoded(feature, frame[feature.name])
-            matrix[:, place : place + width] = values
+        for feature, columns in self.schema.slices:
+            matrix[:, columns], wrong = self._encoded(feature, frame[feature.name])
             for row, said in wrong.items():
                 problems[row] = problems[row] or said
-            place += width
         for row, said in enumerate(self.schema.problems(matrix, self.missing(frame))):
             problems[row] = problems[row] or said
         return matrix, np.asarray(frame.index), problems
@@ -114,7 +110,7 @@ class Frames:
         places = {value: place for place, value in enumerate(feature.categories)}
         codes = np.array([_place(value, places) for value in column], dtype=np.intp)
         encoded = np.where(codes[:, None] >= 0, codes[:, None] == np.arange(len(places)), np.nan)
-        known = ", ".join("missing" if value is None else str(value) for value in feature.categories[:8])
+        known = ", ".join(map(in_words, feature.categories[:8]))
         return encoded, {
             int(row): f"{feature.display!r} is {_shown(column.iloc[row])}, expected one of {known}"
             for row in np.flatnonzero(codes < 0)
@@ -146,10 +142,7 @@ class Frames:
 
         given = np.asarray(np.isfinite(matrix).all(axis=1))
         columns: dict[str, Any] = {}
-        place = 0
-        for feature in self.schema:
-            part = slice(place, place + len(feature.columns))
-            place = part.stop
+        for feature, part in self.schema.slices:
             known = given
             if people is not None and missing is not None and feature.kind is not Kind.CATEGORICAL:
                 gone = np.array([feature.name in names for names in missing], bool)
@@ -181,12 +174,12 @@ class Frames:
         missing = pd.isna(names)
         if feature.name not in self.nones:
             names[missing] = np.nan
-        plain = pd.Series(names, dtype=object)
+        texts = pd.Series(names, dtype=object)
         try:
             series = pd.Series(names, dtype=_able_to_miss(dtype) if missing.any() else dtype)
         except (TypeError, ValueError, NotImplementedError):  # categories that this type cannot hold
-            return plain
-        return series if series.dropna().tolist() == plain.dropna().tolist() else plain
+            return texts
+        return series if series.dropna().tolist() == texts.dropna().tolist() else texts
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -246,7 +239,7 @@ def _place(value: Any, places: Mapping[Any, int]) -> int:
         return places.get(value, -1)
     if pd.api.types.is_scalar(value) and pd.isna(value):
         value = None
-    value = value.item() if isinstance(value, np.generic) else value
+    value = plain(value)
     return places.get(value, -1) if isinstance(value, Hashable) and not isinstance(value, tuple) else -1
 
 
@@ -300,8 +293,7 @@ def named(schema: FeatureSchema, frame: Any) -> Any:
     absent = [name for name in schema.names if name not in names]
     repeated = [name for name in schema.names if names.count(name) > 1]
     if absent or repeated:
-        lacking = f"{', '.join(map(repr, absent[:5]))}{', ...' if len(absent) > 5 else ''}"
-        got = f"none named {lacking}" if absent else f"{repeated[0]!r} several times"
+        got = f"none named {some(absent)}" if absent else f"{repeated[0]!r} several times"
         raise ColumnError(f"Expected each column of the schema once, got {got}; add, rename or drop columns.")
     return frame.set_axis(names, axis=1)
 
@@ -309,9 +301,8 @@ def named(schema: FeatureSchema, frame: Any) -> Any:
 def _no_frame(schema: FeatureSchema, X: Any) -> ColumnError:
     """The refusal of what has no columns with names."""
     return ColumnError(
-        f"Expected a DataFrame with the columns {', '.join(schema.names[:5])}{', ...' if len(schema) > 5 else ''}, "
-        f"got {type(X).__name__}; pass a DataFrame, which keeps the names and the categories; one person as "
-        "df.iloc[[0]]."
+        f"Expected a DataFrame with the columns {', '.join(schema.names[:5])}{', ...' if len(schema) > 5 else ''}, got "
+        f"{type(X).__name__}; pass a DataFrame, which keeps the names and the categories; one person as df.iloc[[0]]."
     )
 
 

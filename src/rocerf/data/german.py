@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.data.guess import Guess
 from rocerf.data.schema import Direction, Feature, FeatureSchema, Kind
@@ -34,12 +33,6 @@ def _groups() -> dict[str, Any]:
     return dict(described("german")["groups"])
 
 
-def _attributes() -> list[NDArray[Any]]:
-    """UCI's 21 columns as texts, the label last."""
-    rows = [line.split() for line in embedded_bytes("german.data.gz").decode("ascii").splitlines()]
-    return [np.array(values) for values in zip(*rows, strict=True)]
-
-
 def raw_table() -> pd.DataFrame:
     """All 1000 applicants in UCI's order and its 20 attributes, categories in words, and the label (1 good, 0 bad).
 
@@ -48,18 +41,15 @@ def raw_table() -> pd.DataFrame:
     """
     import pandas as pd
 
-    attributes = _attributes()
-    columns: dict[int, tuple[str, Any]] = {}
-    for position, feature in _numbers().items():
-        values = attributes[position]
-        foreign = feature.name == "foreign-worker"
-        own = ["yes" if code == "A201" else "no" for code in values] if foreign else values.astype(np.int64)
-        columns[position] = feature.name, own
+    rows = [line.split() for line in embedded_bytes("german.data.gz").decode("ascii").splitlines()]
+    uci = pd.DataFrame(rows)
+    columns = {p: (f.name, uci[p].astype(np.int64)) for p, f in _numbers().items() if f.name != "foreign-worker"}
+    columns[19] = "foreign-worker", uci[19].map({"A201": "yes", "A202": "no"})
     for group, about in _groups().items():
         words = {code: said for _, code, said in about["categories"]}
-        columns[about["position"]] = group, [words[code] for code in attributes[about["position"]]]
+        columns[about["position"]] = group, uci[about["position"]].map(words)
     table = dict(columns[position] for position in sorted(columns))
-    return pd.DataFrame(table).assign(**{LABEL: (attributes[-1] == "1").astype(np.int64)})
+    return pd.DataFrame(table).assign(**{LABEL: (uci[20] == "1").astype(np.int64)})
 
 
 def uci_table() -> pd.DataFrame:
@@ -70,16 +60,13 @@ def uci_table() -> pd.DataFrame:
     """
     import pandas as pd
 
-    attributes = _attributes()
-    columns: dict[str, Any] = {}
-    for position, feature in _numbers().items():
-        values = attributes[position]
-        foreign = feature.name == "foreign-worker"
-        columns[feature.name] = np.where(values == "A201", 1, 2) if foreign else values.astype(np.int64)
+    raw = raw_table()
+    raw["foreign-worker"] = np.where(raw["foreign-worker"] == "yes", 1, 2)
+    columns = {feature.name: raw[feature.name] for feature in _numbers().values()}
     for group, about in _groups().items():
-        for number, code, _ in about["categories"]:
-            columns[f"{group}_{number}"] = (attributes[about["position"]] == code).astype(np.int64)
-    return pd.DataFrame({**columns, LABEL: (attributes[-1] == "1").astype(np.int64)})
+        for number, _, said in about["categories"]:
+            columns[f"{group}_{number}"] = (raw[group] == said).astype(np.int64)
+    return pd.DataFrame({**columns, LABEL: raw[LABEL]})
 
 
 def load(name: str = "german", path: str | Path | None = None) -> Loaded:

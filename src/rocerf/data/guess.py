@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.data.columns import in_words, plain
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.rules import Condition
 from rocerf.data.schema_guess import guessed_feature
@@ -75,8 +76,8 @@ class Guess:
 def _said(feature: Feature, fields: Collection[str]) -> dict[str, Any]:
     """The fields' values, as far as they say anything of such a feature."""
     bounded = feature.kind in (Kind.CONTINUOUS, Kind.INTEGER)
-    told = {"kind": True, "lower": bounded, "upper": bounded, "categories": feature.kind is Kind.CATEGORICAL}
-    return {name: getattr(feature, name) for name in GUESSED if name in fields and told[name]}
+    there = {"kind": True, "lower": bounded, "upper": bounded, "categories": feature.kind is Kind.CATEGORICAL}
+    return {name: getattr(feature, name) for name in GUESSED if name in fields and there[name]}
 
 
 def _plain(value: Any) -> Any:
@@ -131,7 +132,7 @@ def _feature_again(feature: Feature, guess: Guess, frame: pd.DataFrame, named: C
 
 def _present(column: pd.Series[Any]) -> set[Any]:
     """The categories that the rows have; None where some have none."""
-    values = {value.item() if isinstance(value, np.generic) else value for value in column.dropna().tolist()}
+    values = set(map(plain, column.dropna().tolist()))
     return values | ({None} if bool(column.isna().any()) else set())
 
 
@@ -149,7 +150,7 @@ def named_categories(schema: FeatureSchema) -> set[str]:
             named |= {
                 column
                 for column, category in zip(other.columns, other.categories, strict=False)
-                if condition.value in (category, "missing" if category is None else str(category))
+                if condition.value in (category, in_words(category))
             }
     return named
 

@@ -8,11 +8,13 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import in_words
 from rocerf.errors import SchemaError
 from rocerf.types import Array
 
@@ -44,9 +46,7 @@ class Condition:
     @classmethod
     def parsed(cls, text: Any) -> Condition:
         """From its words; names with spaces or signs may stand in backticks."""
-        quoted: list[str] = []
-        plain = _without_quotes(str(text), quoted, "\0{}\0")
-        parts = _COMPARED.split(plain)
+        parts, quoted = _sides(str(text), "\0{}\0")
         if not isinstance(text, str) or len(parts) != 3 or not parts[0].strip() or not parts[2].strip():
             raise SchemaError(
                 f"Expected a condition such as 'age >= 60' or 'housing == own', got {text!r}; write a feature, one of "
@@ -62,7 +62,7 @@ class Condition:
         """Where it holds, for the feature's values (P,)."""
         given: Any = values
         if self.operator in ("==", "!=") and not isinstance(self.value, float):
-            given = np.array(["missing" if value is None else str(value) for value in values], dtype=object)
+            given = np.array([in_words(value) for value in values], dtype=object)
         elif values.dtype == object:
             given = np.array([_number(value) for value in values])
         return np.asarray(_OPERATORS[self.operator](given, self.value), dtype=bool)
@@ -81,21 +81,17 @@ class Condition:
             return
         same = Condition(self.column, "==", self.value).holds(np.array([*categories, None], dtype=object)[:-1])
         if not same.any():
-            known = ", ".join("missing" if value is None else str(value) for value in categories)
+            known = ", ".join(map(in_words, categories))
             raise SchemaError(
                 f"Expected a category of {self.column!r} ({known}) in the condition {words!r} of {name!r}, got "
                 f"{self.value!r}; correct the spelling."
             )
 
 
-def _without_quotes(text: str, quoted: list[str], mark: str) -> str:
-    """The text with each name in backticks replaced by a mark with its number; the names go to ``quoted``."""
-
-    def replaced(match: re.Match[str]) -> str:
-        quoted.append(match[1])
-        return mark.format(len(quoted) - 1)
-
-    return _QUOTED.sub(replaced, text)
+def _sides(text: str, mark: str) -> tuple[list[str], list[str]]:
+    """What stands before, in and after a comparison, names in backticks as marks with their number; these names."""
+    number = count()
+    return _COMPARED.split(_QUOTED.sub(lambda _: mark.format(next(number)), text)), _QUOTED.findall(text)
 
 
 def _number(value: Any) -> float:
@@ -122,18 +118,15 @@ class Relation:
     @classmethod
     def parsed(cls, text: Any) -> tuple[Relation, ...]:
         """From its words: sums of columns times numbers on both sides of <=, >= or ==, which makes two."""
-        quoted: list[str] = []
-        plain = _without_quotes(str(text), quoted, "quoted_{}_")
-        parts = _COMPARED.split(plain)
+        parts, quoted = _sides(str(text), "quoted_{}_")
         if not isinstance(text, str) or len(parts) != 3 or parts[1] not in ("<=", ">=", "==", "="):
             raise SchemaError(
                 f"Expected a relation such as 'months_employed <= 12 * age', got {text!r}; write sums of columns times "
                 "numbers on both sides of <=, >= or ==, names with signs in backticks."
             )
         left, right = (_linear(part, quoted, text) for part in (parts[0], parts[2]))
-        difference = {name: left.get(name, 0.0) - right.get(name, 0.0) for name in {**left, **right} if name}
-        constant = right.get("", 0.0) - left.get("", 0.0)
-        difference = {name: value for name, value in difference.items() if value}
+        constant = right.pop("", 0.0) - left.pop("", 0.0)
+        difference = {n: gap for n in {**left, **right} if (gap := left.get(n, 0.0) - right.get(n, 0.0))}
         if not difference:
             raise SchemaError(f"Expected a relation between columns, got {text!r}, which names none that matters.")
         lower_side = cls({name: -value for name, value in difference.items()}, -constant, text)

@@ -10,42 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked_changes, refuse_unknown_fields
+from rocerf.data.attribute import Attribute, attributes_of
+from rocerf.data.columns import first_repeated, in_words
+from rocerf.data.feature import NUMBERS_ALONE, Direction, Feature, Kind, checked_changes, listed, refuse_unknown_fields
 from rocerf.data.guess import Guess
 from rocerf.data.rules import Condition, Relation
 from rocerf.errors import ColumnError, SchemaError
 from rocerf.storage.state import State
-from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Attribute", "Direction", "Feature", "FeatureSchema", "Kind", "Relation"]
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """What a person thinks of as one thing: its places in schema space, and its values if it is a category.
-
-    ``words`` are the categories as people read them. ``complete`` says whether exactly one of the columns is 1; else
-    none may be (a left-out reference category), but for people at one of the places ``tied``.
-    """
-
-    name: str
-    label: str
-    places: tuple[int, ...]
-    categories: tuple[Any, ...] | None = None
-    words: tuple[str, ...] = ()
-    complete: bool = True
-    tied: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +77,7 @@ class FeatureSchema:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", tuple(_listed(self.features, "features")))
+        object.__setattr__(self, "features", tuple(listed(self.features, "features")))
         strange = [feature for feature in self.features if not isinstance(feature, Feature)]
         if strange:
             raise SchemaError(
@@ -101,14 +85,13 @@ class FeatureSchema:
             )
         _refuse_other_than_mappings({"group_changes": self.group_changes})
         for names in (self.names, self.columns):
-            if len(set(names)) != len(names):
-                repeated = next(name for name in names if names.count(name) > 1)
+            if (repeated := first_repeated(names)) is not None:
                 raise SchemaError(f"Expected each feature once, got {repeated!r} twice; rename one.")
         object.__setattr__(self, "relations", tuple(_relations(self.relations)))
         for relation in self.relations:
             relation.row(self.columns)
         groups = {feature.group for feature in self.features if feature.group is not None}
-        object.__setattr__(self, "open_groups", tuple(_listed(self.open_groups, "open_groups")))
+        object.__setattr__(self, "open_groups", tuple(listed(self.open_groups, "open_groups")))
         unknown = [name for name in (*self.group_changes, *self.open_groups) if name not in groups]
         if unknown:
             raise SchemaError(
@@ -179,43 +162,24 @@ class FeatureSchema:
         >>> [(f.name, str(f.kind), str(f.direction)) for f in schema]
         [('age', 'integer', 'fixed'), ('home', 'categorical', 'any'), ('married', 'binary', 'any')]
         """
-        from rocerf.data.schema_guess import guessed_features, refuse_direction_without_order
+        from rocerf.data import schema_guess as guess
 
         _refuse_other_than_mappings(
             {"bounds": bounds, "units": units, "labels": labels, "steps": steps, "groups": groups}, or_none=True
         )
-        immutable, integer = _listed(immutable, "immutable"), _listed(integer, "integer")
-        increase_only, decrease_only = _listed(increase_only, "increase_only"), _listed(decrease_only, "decrease_only")
-        seen = tuple(guessed_features(frame, quantiles))
+        immutable, integer = listed(immutable, "immutable"), listed(integer, "integer")
+        increase_only, decrease_only = listed(increase_only, "increase_only"), listed(decrease_only, "decrease_only")
+        seen = tuple(guess.guessed_features(frame, quantiles))
         schema = cls(seen, guessed=Guess.of(seen, quantiles=(float(quantiles[0]), float(quantiles[1]))))
-        directed = [*immutable, *increase_only, *decrease_only]
-        if len(set(directed)) != len(directed):
-            repeated = next(name for name in directed if directed.count(name) > 1)
+        if (repeated := first_repeated([*immutable, *increase_only, *decrease_only])) is not None:
             raise SchemaError(f"Expected one direction for each column, got {repeated!r} listed twice; keep one.")
-        for name in integer:
-            schema = schema.edit(name, kind=Kind.INTEGER)
-        for names, direction in (
-            (immutable, Direction.FIXED),
-            (increase_only, Direction.INCREASE),
-            (decrease_only, Direction.DECREASE),
-        ):
-            for name in names:
-                schema = schema.edit(name, direction=direction)
-        refuse_direction_without_order(schema, frame, [*increase_only, *decrease_only])
-        for name, pair in (bounds or {}).items():
-            if not isinstance(pair, Sequence) or len(pair) != 2:
-                raise SchemaError(f"Expected (lower, upper) as bounds of {name!r}, got {pair!r}; pass two numbers.")
-            schema = schema.edit(name, lower=pair[0], upper=pair[1])
-        for field_name, values in (("unit", units), ("label", labels), ("step", steps)):
-            for name, value in (values or {}).items():
-                schema = schema.edit(name, **{field_name: value})
-        for group, names in (groups or {}).items():
-            for name in _listed(names, f"the columns of the group {group!r}"):
-                schema = schema.edit(name, kind=Kind.BINARY, group=group)
-        columns = {f.name: np.asarray(frame)[:, place] for place, f in enumerate(schema)} if groups else {}
-        found = tuple(_open_groups(columns, groups))
-        guess = None if schema.guessed is None else replace(schema.guessed, open_groups=found)
-        return replace(schema, relations=tuple(_relations(relations)), open_groups=found, guessed=guess)
+        directions = ((immutable, "fixed"), (increase_only, "increase"), (decrease_only, "decrease"))
+        directed = {name: direction for names, direction in directions for name in names}
+        schema = guess.edited(schema, kind=dict.fromkeys(integer, Kind.INTEGER), direction=directed)
+        guess.refuse_direction_without_order(schema, frame, [*increase_only, *decrease_only])
+        schema = guess.bounded(schema, bounds or {})
+        schema = guess.edited(schema, unit=units or {}, label=labels or {}, step=steps or {})
+        return guess.grouped(schema, groups or {}, np.asarray(frame)).relate(*_relations(relations))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -233,12 +197,16 @@ class FeatureSchema:
         return tuple(feature for feature in self.features for _ in feature.columns)
 
     @cached_property
+    def slices(self) -> tuple[tuple[Feature, slice], ...]:
+        """Each feature with its columns of schema space."""
+        ends = list(accumulate((len(feature.columns) for feature in self.features), initial=0))
+        return tuple(zip(self.features, map(slice, ends, ends[1:]), strict=False))
+
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """Words for each column of schema space."""
         return tuple(
-            f"{feature.display}: {'missing' if value is None else value}"
-            if feature.kind is Kind.CATEGORICAL
-            else feature.display
+            f"{feature.display}: {in_words(value)}" if feature.categories else feature.display
             for feature in self.features
             for value in feature.categories or (None,)
         )
@@ -246,34 +214,7 @@ class FeatureSchema:
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """What people think of as one thing each, in the order of their first columns."""
-        found: list[Attribute] = []
-        seen: set[str] = set()
-        place = 0
-        for feature in self.features:
-            places = tuple(range(place, place + len(feature.columns)))
-            place += len(places)
-            if feature.group is None:
-                words = tuple("missing" if value is None else str(value) for value in feature.categories)
-                found.append(Attribute(feature.name, feature.display, places, feature.categories or None, words))
-            elif feature.group not in seen:
-                seen.add(feature.group)
-                found.append(self._group(feature.group))
-        return tuple(found)
-
-    def _group(self, group: str) -> Attribute:
-        """A one-hot group; where all its columns are labelled "attribute: category", people read just that."""
-        members = [(place, f) for place, f in enumerate(self.column_features) if f.group == group]
-        parts = [feature.display.partition(": ") for _, feature in members]
-        told = len({part[0] for part in parts}) == 1 and all(part[2] for part in parts)
-        return Attribute(
-            group,
-            parts[0][0] if told else group,
-            tuple(place for place, _ in members),
-            tuple(feature.name for _, feature in members),
-            tuple(part[2] if told else feature.display for part, (_, feature) in zip(parts, members, strict=True)),
-            group not in self.open_groups,
-            tuple(place for place, f in members if None not in self.group_changes.get(group, {}).get(f.name, (None,))),
-        )
+        return attributes_of(self)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -329,7 +270,7 @@ class FeatureSchema:
             )
 
     def validate(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """Hold the schema against rows of the user's own columns: refuse what cannot be, tell what is unusual.
+        """Hold the schema against rows of the user's own columns: refuse what cannot be, say what is unusual.
 
         Raises SchemaError for missing columns, unknown categories, 0/1 columns with other values and groups that do not
         sum to one. Returns sentences about bounds and relations that some rows break, which is allowed: a person there
@@ -347,76 +288,19 @@ class FeatureSchema:
         recourse. ``missing`` are the features each of them came without: a number filled in from outside the bounds
         (-1, say) is held, as nobody is sent inside for what they did not give.
         """
-        features = self.column_features
-        categorical = [feature.kind is Kind.CATEGORICAL for feature in features]
-        bounds = [(0.0, 1.0) if c else (f.lower, f.upper) for f, c in zip(features, categorical, strict=True)]
-        lower = np.broadcast_to([low for low, _ in bounds], X0.shape).copy()
-        upper = np.broadcast_to([high for _, high in bounds], X0.shape).copy()
-        place = 0
-        for feature in self.features:
-            columns = slice(place, place + len(feature.columns))
-            place += len(feature.columns)
-            if feature.kind is Kind.CATEGORICAL:
-                upper[:, columns] = self._destinations(feature, X0[:, columns])
-            elif feature.direction is Direction.INCREASE:
-                lower[:, columns] = np.maximum(lower[:, columns], X0[:, columns])
-            elif feature.direction is Direction.DECREASE:
-                upper[:, columns] = np.minimum(upper[:, columns], X0[:, columns])
-            held = self._held(feature, X0)[:, None]
-            lower[:, columns] = np.where(held, X0[:, columns], lower[:, columns])
-            upper[:, columns] = np.where(held, X0[:, columns], upper[:, columns])
-        self._close_group_changes(X0, lower, upper)
-        if missing is not None:
-            gone = np.array([[f.name in names and not f.categories for f in features] for names in missing], bool)
-            held = gone.reshape(X0.shape) & ((lower > X0) | (upper < X0))
-            lower, upper = np.where(held, X0, lower), np.where(held, X0, upper)
-        return lower, upper
+        from rocerf.data.box import box_around
 
-    def _destinations(self, feature: Feature, own: Array) -> Array:
-        """1 for each category (P, c) that a person may have afterwards, the own one included."""
-        count = len(feature.categories)
-        allowed = np.ones((count, count))
-        order = np.arange(count)
-        if feature.direction is Direction.INCREASE:
-            allowed[order[:, None] > order] = 0.0
-        elif feature.direction is Direction.DECREASE:
-            allowed[order[:, None] < order] = 0.0
-        if None in feature.categories:
-            allowed[:, feature.categories.index(None)] = 0.0
-        for before, after in (feature.changes or {}).items():
-            row = feature.categories.index(before)
-            allowed[row] *= [value in after for value in feature.categories]
-        np.fill_diagonal(allowed, 1.0)
-        known = own.sum(axis=1) == 1
-        return np.where(known[:, None], allowed[own.argmax(axis=1)], 1.0)
-
-    def _held(self, feature: Feature, X0: Array) -> NDArray[np.bool_]:
-        """Who cannot change this feature, shape (P,)."""
-        if feature.direction is Direction.FIXED:
-            return np.ones(len(X0), bool)
-        if feature.fixed_if is None:
-            return np.zeros(len(X0), bool)
-        condition = Condition.parsed(feature.fixed_if)
-        return condition.holds(self.values_of(condition.column, X0))
+        return box_around(self, X0, missing)
 
     def values_of(self, name: str, X: Array) -> NDArray[Any]:
         """A feature's own values (P,) at points of schema space (P, d)."""
         feature = self[name]
-        places = [place for place, own in enumerate(self.column_features) if own is feature]
+        columns = self.slices[self.names.index(feature.name)][1]
         if feature.kind is not Kind.CATEGORICAL:
-            return np.asarray(X[:, places[0]])
+            return np.asarray(X[:, columns.start])
         values = np.empty(len(X), dtype=object)
-        values[:] = [feature.categories[place] for place in X[:, places].argmax(axis=1)]
+        values[:] = [feature.categories[place] for place in X[:, columns].argmax(axis=1)]
         return values
-
-    def _close_group_changes(self, X0: Array, lower: Array, upper: Array) -> None:
-        for group, changes in self.group_changes.items():
-            places = {f.name: place for place, f in enumerate(self.column_features) if f.group == group}
-            for before, after in changes.items():
-                people = X0[:, places[before]] == 1
-                for name, place in places.items():
-                    if name != before and name not in after:
-                        upper[people, place] = np.minimum(upper[people, place], 0.0)
 
     @cached_property
     def steps(self) -> tuple[Array, NDArray[np.bool_]]:
@@ -424,12 +308,9 @@ class FeatureSchema:
 
         Else it counts from 0: whole numbers stay whole numbers.
         """
-        sizes, own = [], []
-        for feature in self.column_features:
-            discrete = feature.kind is not Kind.CONTINUOUS
-            sizes.append(feature.step if feature.step is not None else float(discrete))
-            own.append(feature.step is not None)
-        return np.array(sizes), np.array(own)
+        features = self.column_features
+        sizes = [float(f.kind is not Kind.CONTINUOUS) if f.step is None else f.step for f in features]
+        return np.array(sizes), np.array([f.step is not None for f in features])
 
     def problems(self, X0: Array, missing: Sequence[Sequence[str]] | None = None) -> list[str]:
         """For each person (P, d) what makes their values no values of this schema, or "".
@@ -439,8 +320,7 @@ class FeatureSchema:
         said = [""] * len(X0)
         for attribute in self.attributes:
             values = X0[:, list(attribute.places)]
-            kinds = {self.column_features[place].kind for place in attribute.places}
-            if not kinds & {Kind.BINARY, Kind.CATEGORICAL}:
+            if self.column_features[attribute.places[0]].kind not in (Kind.BINARY, Kind.CATEGORICAL):
                 continue
             bad = ~np.isin(values, (0.0, 1.0)).all(axis=1)
             if attribute.categories is not None:
@@ -483,13 +363,9 @@ class FeatureSchema:
 
     def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
         """The schema as YAML text to edit by hand, also written to ``path`` if given."""
-        import yaml
+        from rocerf.data.schema_file import to_yaml
 
-        text = str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, default_flow_style=None))
-        if path is not None:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, text)
-        return text
+        return to_yaml(self, path)
 
     @classmethod
     def from_yaml(cls, source: str | PathLike[str]) -> FeatureSchema:
@@ -499,15 +375,6 @@ class FeatureSchema:
         return read_yaml(source)
 
 
-def _listed(given: Any, what: str) -> Sequence[Any]:
-    """What was given, if it is a list (or the like) and no single text."""
-    if isinstance(given, str):
-        raise SchemaError(f"Expected a list for {what}, got the text {given!r}; write [{given!r}].")
-    if not isinstance(given, Iterable):
-        raise SchemaError(f"Expected a list for {what}, got {given!r}; leave it out where there is nothing to say.")
-    return list(given)
-
-
 def _refuse_other_than_mappings(options: Mapping[str, Any], *, or_none: bool = False) -> None:
     for what, given in options.items():
         if not isinstance(given, Mapping) and not (or_none and given is None):
@@ -515,11 +382,5 @@ def _refuse_other_than_mappings(options: Mapping[str, Any], *, or_none: bool = F
 
 
 def _relations(given: Iterable[Relation | str]) -> Iterator[Relation]:
-    for relation in [given] if isinstance(given, str) else _listed(given, "relations"):
+    for relation in [given] if isinstance(given, str) else listed(given, "relations"):
         yield from [relation] if isinstance(relation, Relation) else Relation.parsed(relation)
-
-
-def _open_groups(columns: Mapping[str, NDArray[Any]], groups: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
-    for group, names in (groups or {}).items():
-        if any(not sum(row) for row in zip(*(columns[name] for name in names), strict=True)):
-            yield group

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.data.columns import in_words
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.feature import Feature, Kind, refuse_unknown_fields
 from rocerf.data.guess import Guess
 from rocerf.data.rules import Relation
 from rocerf.errors import FileFormatError, RocerfError, SchemaError
+from rocerf.storage.whole_file import write_text
 from rocerf.visible import visible
 
 if TYPE_CHECKING:
@@ -108,6 +110,17 @@ def _read_feature(row: Any) -> Feature:
     return Feature(**values)
 
 
+def to_yaml(schema: FeatureSchema, path: str | PathLike[str] | None) -> str:
+    """The text, also written to the path if there is one."""
+    import yaml
+
+    text = str(yaml.safe_dump(to_dict(schema), sort_keys=False, allow_unicode=True, default_flow_style=None))
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+    return text
+
+
 def read_yaml(source: str | PathLike[str]) -> FeatureSchema:
     """From a path, or from the text itself."""
     try:
@@ -130,7 +143,7 @@ def as_table(schema: FeatureSchema) -> str:
 
 def _range(feature: Feature) -> str:
     if feature.kind is Kind.CATEGORICAL:
-        shown = ", ".join("missing" if value is None else str(value) for value in feature.categories)
+        shown = ", ".join(map(in_words, feature.categories))
         return shown if len(shown) <= 48 else f"{shown[:45]}..."
     if feature.kind is Kind.BINARY:
         return "0 or 1" + (f" ({feature.group})" if feature.group else "")

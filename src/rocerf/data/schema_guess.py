@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import default_columns, is_frame, is_number, refuse_no_numbers
-from rocerf.data.feature import Feature, Kind
+from rocerf.data.columns import default_columns, is_frame, is_number, plain, refuse_no_numbers
+from rocerf.data.feature import Feature, Kind, listed
 from rocerf.errors import ColumnError, DataError, SchemaError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def guessed_feature(
     dtype = column.dtype
     known = column.dropna()
     if isinstance(dtype, pd.CategoricalDtype):
-        values = [_plain(value) for value in dtype.categories]
+        values = [plain(value) for value in dtype.categories]
         return Feature(name, Kind.CATEGORICAL, categories=(*values, *_missing(column)))
     if pd.api.types.is_bool_dtype(dtype) and not column.isna().any():
         return Feature(name, Kind.BINARY)
@@ -128,7 +129,7 @@ def _round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float
 def _different(name: str, known: pd.Series[Any]) -> list[Any]:
     """The values of a column of texts, in alphabetical order."""
     try:
-        return sorted({_plain(value) for value in known}, key=str)
+        return sorted({plain(value) for value in known}, key=str)
     except TypeError as error:
         strange = next(value for value in known if not isinstance(value, Hashable))
         raise SchemaError(
@@ -152,12 +153,38 @@ def refuse_direction_without_order(schema: FeatureSchema, frame: Any, names: Seq
             )
 
 
+def edited(schema: FeatureSchema, **fields: Mapping[str, Any]) -> FeatureSchema:
+    """The schema with these fields replaced, each by feature."""
+    for key, values in fields.items():
+        for name, value in values.items():
+            schema = schema.edit(name, **{key: value})
+    return schema
+
+
+def bounded(schema: FeatureSchema, bounds: Mapping[str, Any]) -> FeatureSchema:
+    """The schema with (lower, upper) of these features."""
+    for name, pair in bounds.items():
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise SchemaError(f"Expected (lower, upper) as bounds of {name!r}, got {pair!r}; pass two numbers.")
+        schema = schema.edit(name, lower=pair[0], upper=pair[1])
+    return schema
+
+
+def grouped(schema: FeatureSchema, groups: Mapping[str, Sequence[str]], rows: NDArray[Any]) -> FeatureSchema:
+    """The schema with these one-hot groups, open where some row, in the features' order, has none of the columns."""
+    for group, names in groups.items():
+        members = listed(names, f"the columns of the group {group!r}")
+        binary = dict.fromkeys(members, Kind.BINARY)
+        schema = edited(schema, kind=binary, group=dict.fromkeys(members, group))
+    places = {group: [schema.names.index(name) for name in names] for group, names in groups.items()}
+    given = {group: rows[:, own].astype(np.float64) for group, own in places.items() if own}
+    found = tuple(group for group, values in given.items() if not values.any(axis=1).all())
+    guess = None if schema.guessed is None else replace(schema.guessed, open_groups=found)
+    return replace(schema, open_groups=found, guessed=guess)
+
+
 def _missing(column: pd.Series[Any]) -> tuple[None, ...]:
     return (None,) if bool(column.isna().any()) else ()
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:

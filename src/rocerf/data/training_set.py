@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import default_columns, numeric_matrix, unmasked
-from rocerf.errors import DataError, IdError, LabelError
+from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, plain, some, unmasked
+from rocerf.errors import DataError, FileFormatError, IdError, LabelError
+from rocerf.storage.state import State
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rocerf.storage.state import State
 
+#: The state of a training set.
+FORMAT = "rocerf-training-set/1"
 
 #: Relative difference of numbers that are equal but for rounding: a few units in the last place.
 ROUNDING = 8 * np.finfo(np.float64).eps
@@ -27,20 +29,7 @@ ROUNDING = 8 * np.finfo(np.float64).eps
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-300, 1e300
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """The validated arrays behind a training set; shared, never written to."""
-
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    ids: NDArray[Any]
-    weights: NDArray[np.float64] | None
-    columns: tuple[str, ...]
-    favourable: Any
-    unfavourable: Any
-    from_frame: bool
-
-
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class TrainingSet:
     """Rows with stable ids and two labels, one of them favourable.
 
@@ -57,6 +46,8 @@ class TrainingSet:
     sample_weight : array of shape (n,), optional
         Non-negative weights of the rows in the training loss.
 
+    Attributes are read-only, and so are the arrays.
+
     Examples
     --------
     >>> train = TrainingSet([[1.0], [2.0], [3.0]], ["no", "yes", "yes"], favourable="yes")
@@ -65,6 +56,15 @@ class TrainingSet:
     >>> train.without([1]).ids.tolist()
     [0, 2]
     """
+
+    X: NDArray[np.float64]  # feature values, shape (n, d)
+    y: NDArray[np.float64]  # 1.0 where the label is the favourable one, else 0.0; shape (n,)
+    ids: NDArray[Any]  # stable row ids, shape (n,)
+    weights: NDArray[np.float64] | None  # sample weights, shape (n,), or None where every row counts once
+    columns: tuple[str, ...]  # names of the d feature columns
+    favourable: Any  # the label a person hopes for
+    unfavourable: Any  # the other label
+    from_frame: bool  # whether the rows came as a DataFrame, so that column names are the user's own
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class TrainingSet:
             ids = index if index is not None else np.arange(n)
         labels = _one_dimensional(y, n, "labels (y)")
         unfavourable = _other_label(labels, favourable)
-        self._parts = _Parts(
+        self.__dict__.update(
             X=matrix,
             y=_frozen((labels == favourable).astype(np.float64)),
             ids=_checked_ids(ids, n),
@@ -94,54 +94,14 @@ class TrainingSet:
             from_frame=columns is not None,
         )
 
-    @classmethod
-    def _of(cls, parts: _Parts) -> Self:
-        made = cls.__new__(cls)
-        made._parts = parts
+    def _with(self, **changes: NDArray[Any] | None) -> TrainingSet:
+        """The same training set with these arrays, which are checked already."""
+        made = object.__new__(TrainingSet)
+        made.__dict__.update({part.name: getattr(self, part.name) for part in fields(self)} | changes)
         return made
 
-    @property
-    def X(self) -> NDArray[np.float64]:
-        """Feature values, shape (n, d), read-only."""
-        return self._parts.X
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """1.0 where the label is the favourable one, else 0.0; shape (n,)."""
-        return self._parts.y
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """Stable row ids, shape (n,)."""
-        return self._parts.ids
-
-    @property
-    def weights(self) -> NDArray[np.float64] | None:
-        """Sample weights, shape (n,), or None where every row counts once."""
-        return self._parts.weights
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the d feature columns."""
-        return self._parts.columns
-
-    @property
-    def favourable(self) -> Any:
-        """The label a person hopes for."""
-        return self._parts.favourable
-
-    @property
-    def unfavourable(self) -> Any:
-        """The other label."""
-        return self._parts.unfavourable
-
-    @property
-    def from_frame(self) -> bool:
-        """Whether the rows came as a DataFrame, so that column names are the user's own."""
-        return self._parts.from_frame
-
     def __len__(self) -> int:
-        return len(self._parts.y)
+        return len(self.y)
 
     def __repr__(self) -> str:
         n, d = self.X.shape
@@ -194,10 +154,9 @@ class TrainingSet:
         wanted = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
         unknown = [row_id for row_id in wanted if not isinstance(row_id, Hashable) or row_id not in self._position]
         if unknown:
-            shown = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
             raise IdError(
-                f"Expected ids of rows in the training set, got {len(unknown)} unknown: {shown}; "
-                f"known ids look like {self.ids[:1].tolist()[0]!r}. Check that the ids come from this training set."
+                f"Expected ids of rows in the training set, got {len(unknown)} unknown: {some(unknown)}; known ids "
+                f"look like {self.ids[:1].tolist()[0]!r}. Check that the ids come from this training set."
             )
         return np.unique(np.asarray([self._position[row_id] for row_id in wanted], dtype=np.intp))
 
@@ -206,29 +165,19 @@ class TrainingSet:
         gone = self.positions(ids)
         if len(gone) >= len(self):
             raise DataError(
-                f"Expected to delete fewer than all {len(self)} rows, got {len(gone)} ids; "
-                "at least one row must remain."
+                f"Expected to delete fewer than all {len(self)} rows, got {len(gone)} ids; at least one row must "
+                "remain."
             )
         keep = np.ones(len(self), dtype=bool)
         keep[gone] = False
-        p = self._parts
-        if p.weights is not None and not (p.weights[keep] > 0).any():
+        weights = None if self.weights is None else _frozen(self.weights[keep])
+        if weights is not None and not (weights > 0).any():
             raise DataError(
-                f"Expected a row of positive weight to remain, got {int(keep.sum())} rows of weight 0 only; "
-                "delete fewer rows or give the others weight."
+                f"Expected a row of positive weight to remain, got {int(keep.sum())} rows of weight 0 only; delete "
+                "fewer rows or give the others weight."
             )
-        return TrainingSet._of(
-            _Parts(
-                X=_frozen(p.X[keep]),
-                y=_frozen(p.y[keep]),
-                ids=_frozen(p.ids[keep]),
-                weights=None if p.weights is None else _frozen(p.weights[keep]),
-                columns=p.columns,
-                favourable=p.favourable,
-                unfavourable=p.unfavourable,
-                from_frame=p.from_frame,
-            )
-        )
+        X, y, ids_left = (_frozen(array[keep]) for array in (self.X, self.y, self.ids))
+        return self._with(X=X, y=y, ids=ids_left, weights=weights)
 
     def forget(self, ids: Iterable[Any]) -> TrainingSet:
         """The rows left as if these had never been there; as :meth:`without`, and texts as ids take no more room
@@ -237,23 +186,20 @@ class TrainingSet:
         >>> TrainingSet([[1.0], [2.0]], [0, 1], ids=np.array(["a", "somebody"])).forget(["somebody"]).ids.dtype.str
         '<U1'
         """
-        left = self.without(ids)._parts
-        if left.ids.dtype.kind in "US":
-            left = replace(left, ids=_frozen(np.array(left.ids.tolist())))
-        return TrainingSet._of(left)
+        left = self.without(ids)
+        return left._with(ids=_frozen(np.array(left.ids.tolist()))) if left.ids.dtype.kind in "US" else left
 
     def with_weights(self, sample_weight: ArrayLike) -> TrainingSet:
         """The same rows with these weights in the training loss."""
-        p = self._parts
-        weights = _checked_weights(sample_weight, len(self))
-        return TrainingSet._of(_Parts(p.X, p.y, p.ids, weights, p.columns, p.favourable, p.unfavourable, p.from_frame))
+        return self._with(weights=_checked_weights(sample_weight, len(self)))
 
     def with_values(self, X: NDArray[np.float64]) -> TrainingSet:
         """The same rows, ids, labels and weights with other finite values (n, d)."""
-        p = self._parts
-        if X.shape != p.X.shape or not np.isfinite(X).all():
-            raise DataError(f"Expected finite values of shape {p.X.shape}, got {X.shape} or missing ones; fill them.")
-        return TrainingSet._of(replace(p, X=_frozen(np.array(X, dtype=np.float64, order="C"))))
+        if X.shape != self.X.shape or not np.isfinite(X).all():
+            raise DataError(
+                f"Expected finite values of shape {self.X.shape}, got {X.shape} or missing ones; fill them."
+            )
+        return self._with(X=_frozen(np.array(X, dtype=np.float64, order="C")))
 
     def frame(self) -> pd.DataFrame:
         """The feature values as a DataFrame whose index is the row ids."""
@@ -262,16 +208,25 @@ class TrainingSet:
         return pd.DataFrame(self.X, columns=list(self.columns), index=self.ids)
 
     def state(self) -> State:
-        """The rows as plain values and arrays, to be kept anywhere."""
-        from rocerf.data.training_set_state import state_of
+        """The rows as plain values and arrays, to be kept anywhere; models hold this among what else they say.
 
-        return state_of(self)
+        >>> state = TrainingSet([[1.0], [2.0]], ["no", "yes"], favourable="yes").state()
+        >>> state.values["favourable"], sorted(state.arrays)
+        ('yes', ['X', 'favourable_rows', 'ids'])
+        """
+        values = {
+            "columns": self.columns,
+            "from_frame": self.from_frame,
+            "favourable": plain_label(self.favourable),
+            "unfavourable": plain_label(self.unfavourable),
+            "checksum": self.checksum,
+        }
+        arrays: dict[str, NDArray[Any]] = {"X": self.X, "favourable_rows": self.y, "ids": _plain_ids(self.ids)}
+        return State(FORMAT, values, arrays if self.weights is None else {**arrays, "weights": self.weights})
 
     @classmethod
     def from_state(cls, state: State) -> TrainingSet:
         """The inverse of :meth:`state`; rows that do not match their checksum are refused."""
-        from rocerf.data.training_set_state import FORMAT, rows_in
-
         with state.understood(FORMAT, "TrainingSet.state"):
             return rows_in(state)
 
@@ -324,16 +279,15 @@ def _other_label(labels: NDArray[Any], favourable: Any) -> Any:
         )
     found = pd.unique(pd.Series(labels)).tolist()
     if len(found) != 2:
-        shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         raise LabelError(
-            f"Expected exactly two classes in the labels, got {len(found)}: {shown}; "
-            "recourse is defined for accept/refuse decisions, so map the labels to two."
+            f"Expected exactly two classes in the labels, got {len(found)}: {some(found)}; recourse is defined for "
+            "accept/refuse decisions, so map the labels to two."
         )
     others = [label for label in found if label != favourable]
     if len(others) != 1:
         raise LabelError(
-            f"Expected the favourable label to be one of {found[0]!r} and {found[1]!r}, got {favourable!r}; "
-            "name it with favourable=..."
+            f"Expected the favourable label to be one of {found[0]!r} and {found[1]!r}, got {favourable!r}; name it "
+            "with favourable=..."
         )
     return others[0]
 
@@ -344,12 +298,10 @@ def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
     array = _one_dimensional(ids, n, "ids")
     if pd.isna(array).any() or not all(isinstance(row_id, Hashable) for row_id in array.tolist()):
         raise IdError("Expected a value that names the row for every id, got a missing or compound one; fill it in.")
-    if len(set(array.tolist())) != n:
-        seen: set[Any] = set()
-        repeated = next(i for i in array.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+    if (repeated := first_repeated(array.tolist())) is not None:
         raise IdError(
-            f"Expected a unique id for each of {n} rows, got {n - len(set(array.tolist()))} repeated "
-            f"(for example {repeated!r}); pass ids=... or reset the DataFrame's index."
+            f"Expected a unique id for each of {n} rows, got {n - len(set(array.tolist()))} repeated (for example "
+            f"{repeated!r}); pass ids=... or reset the DataFrame's index."
         )
     return _frozen(array.copy())
 
@@ -365,7 +317,47 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64] |
         raise DataError(f"Expected numbers as sample weights, got something else ({error}); convert them.") from error
     if not np.isfinite(array).all() or (array < 0).any() or not (array > 0).any():
         raise DataError(
-            "Expected sample weights that are finite, not negative and not all zero, "
-            f"got values from {array.min()} to {array.max()}; correct them or leave them out."
+            f"Expected sample weights that are finite, not negative and not all zero, got values from {array.min()} to "
+            f"{array.max()}; correct them or leave them out."
         )
     return _frozen(array.copy())
+
+
+def plain_label(label: Any) -> Any:
+    """A label as JSON can hold it."""
+    value = plain(label)
+    if not isinstance(value, str | int | float | bool):
+        raise DataError(f"Expected labels that are text or numbers to save a model, got {label!r}; map them first.")
+    return value
+
+
+def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    if ids.dtype != object:
+        return ids
+    values = ids.tolist()
+    for kind in (str, int):
+        if all(isinstance(value, kind) for value in values):
+            return np.array(values, dtype=np.str_ if kind is str else np.int64)
+    raise DataError(
+        "Expected row ids that are all text or all whole numbers to save a model, got a mixture; convert them."
+    )
+
+
+def rows_in(state: State) -> TrainingSet:
+    """The rows that a state holds, a training set's or a model's; those that do not match their checksum are refused.
+
+    To be called inside :meth:`~rocerf.storage.state.State.understood`.
+    """
+    about, arrays = state.values, state.arrays
+    X: Any = arrays["X"]
+    if about["from_frame"]:
+        import pandas as pd
+
+        X = pd.DataFrame(X, columns=list(about["columns"]))
+    labels = np.empty(len(X), dtype=object)
+    is_good = arrays["favourable_rows"] == 1
+    labels[is_good], labels[~is_good] = about["favourable"], about["unfavourable"]
+    train = TrainingSet(X, labels, arrays["ids"], favourable=about["favourable"], sample_weight=arrays.get("weights"))
+    if train.checksum != about["checksum"]:
+        raise FileFormatError("Expected the training rows to match their checksum, they do not: the file was altered.")
+    return train

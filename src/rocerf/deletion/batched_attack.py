@@ -14,12 +14,12 @@ import numpy as np
 
 from rocerf.deletion import searches
 from rocerf.deletion.attacks import Attacks, Search
+from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.finding import Finding
-from rocerf.deletion.many_models import ManyModels
 from rocerf.deletion.pipeline_refits import PipelineRefits, with_pipeline_refits
 from rocerf.deletion.rare_groups import RareGroups
-from rocerf.deletion.threads import one_blas_thread, workers
 from rocerf.models.model import ExactModel
+from rocerf.passes import one_blas_thread, workers
 from rocerf.types import Array
 
 #: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
@@ -27,15 +27,15 @@ BLOCK_ENTRIES = 2_000_000
 
 
 class BatchedAttacker:
-    """Searches over :class:`ManyModels`, in blocks of points shared out among threads."""
+    """Searches over :class:`BatchedNewton`, in blocks of points shared out among threads."""
 
     def __init__(self, model: ExactModel, k: int) -> None:
         self.model, self.k = model, k
 
     @cached_property
-    def models(self) -> ManyModels:
+    def models(self) -> BatchedNewton:
         """The batched objective, made at first use and shared with others who attack this model."""
-        return ManyModels.of(self.model.frozen)
+        return BatchedNewton.of(self.model.frozen)
 
     @cached_property
     def _refits(self) -> PipelineRefits:

@@ -12,11 +12,11 @@ class Effort:
     """How hard to look.
 
     A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
-    Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that
-    changed nothing, or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems,
-    ``swaps`` the number of swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems,
-    none elsewhere if 0), ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further
-    searches in a row, each from fresh starts, a point must withstand before the promise ``retrained`` is given.
+    Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that changed nothing,
+    or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of
+    swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0),
+    ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further searches in a row, each
+    from fresh starts, a point must withstand before the promise ``retrained`` is given.
     """
 
     name: str

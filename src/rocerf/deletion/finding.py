@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocerf.deletion.many_models import Deletions, ManyModels
+from rocerf.deletion.batched_newton import BatchedNewton, Deletions
 from rocerf.types import Array, Places
 
 
@@ -23,7 +23,7 @@ class Finding:
     ran: list[str] = field(default_factory=list)
 
     @classmethod
-    def nothing_deleted(cls, models: ManyModels, directions: Array) -> Finding:
+    def nothing_deleted(cls, models: BatchedNewton, directions: Array) -> Finding:
         """Before any search: the model as it is."""
         count = len(directions)
         return cls(

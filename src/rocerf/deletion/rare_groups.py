@@ -1,8 +1,8 @@
 """Groups of rows that act together: the holders of a rare value, by label.
 
 Deleting one row of a rare category does little; deleting all its favourable rows turns the category's coefficient
-around. A search that adds rows one by one by their own harm does not see that coming, so such groups are
-offered to it as starting points.
+around. A search that adds rows one by one by their own harm does not see that coming, so such groups are offered to it
+as starting points.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocerf.deletion.many_models import Deletions, ManyModels
-from rocerf.types import Array
-
-Rows = NDArray[np.intp]
+from rocerf.deletion.batched_newton import BatchedNewton, Deletions
+from rocerf.types import Array, Places
 
 #: A value is rare if at most this many times k rows hold it (or lie that far out, for a measured column).
 RARE = 4
@@ -28,11 +25,11 @@ FAR_OUT = 3.0
 class RareGroups:
     """Sets of rows, and the first guess of the model without (the k heaviest of) each; (groups, p)."""
 
-    sets: list[Rows]
+    sets: list[Places]
     thetas: Array
 
     @classmethod
-    def of(cls, models: ManyModels, k: int) -> RareGroups:
+    def of(cls, models: BatchedNewton, k: int) -> RareGroups:
         """The rare groups of a training set for deletions of at most k rows."""
         sets = [chosen for chosen in _by_column_and_label(models, k) if len(chosen) > 1]
         if not sets or k < 2:
@@ -56,8 +53,8 @@ class RareGroups:
         return Deletions.of(chosen, k)
 
 
-def _by_column_and_label(models: ManyModels, k: int) -> list[Rows]:
-    groups: dict[bytes, Rows] = {}
+def _by_column_and_label(models: BatchedNewton, k: int) -> list[Places]:
+    groups: dict[bytes, Places] = {}
     for column in models.X.T:
         values, counts = np.unique(column, return_counts=True)
         usual = values[counts.argmax()]

@@ -1,24 +1,24 @@
 """How far deleting each single row moves the parameters, to first order.
 
-Deleting row i moves ``theta`` by ``+ v_i = + H^-1 g_i`` (H and g_i as in the model's objective: totals,
-no 1/n). All rows share one factorisation of H. Where the n vectors fit in memory they are kept
-(:class:`RowEffects`); where they do not, rows are walked over in chunks at every question and H is solved with on the
-person's side instead, ``beta'H^-1 g_i = (H^-1 beta)'g_i`` (:class:`StreamedRowEffects`).
+Deleting row i moves ``theta`` by ``+ v_i = + H^-1 g_i`` (H and g_i as in the model's objective: totals, no 1/n). All
+rows share one factorisation of H. Where the n vectors fit in memory they are kept (:class:`RowEffects`); where they do
+not, rows are walked over in chunks at every question and H is solved with on the person's side instead,
+``beta'H^-1 g_i = (H^-1 beta)'g_i`` (:class:`StreamedRowEffects`).
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rocerf.deletion.worst_rows import WorstRows, find_worst_rows, merge
 from rocerf.models.model import Model
-from rocerf.types import Array
+from rocerf.passes import chunks, over_rows
+from rocerf.types import Array, Places
 
 #: Rows handled at a time, so that working memory does not grow with n.
 CHUNK = 8192
@@ -34,7 +34,7 @@ class Effects(Protocol):
     """What a first-order promise asks about the rows."""
 
     @property
-    def rows(self) -> NDArray[np.intp]:
+    def rows(self) -> Places:
         """Row number (in the training set) of each position, shape (n,)."""
         ...
 
@@ -63,12 +63,11 @@ def effects_of(model: Model, *, seed: int = 0, in_memory: int = IN_MEMORY) -> Ef
 class RowEffects:
     """``v_i`` for all rows, in a shuffled order that makes any prefix a fair sample.
 
-    ``vectors`` has shape (n, p); ``rows[j]`` is the row number (in the training set) of
-    ``vectors[j]``.
+    ``vectors`` has shape (n, p); ``rows[j]`` is the row number (in the training set) of ``vectors[j]``.
     """
 
     vectors: Array
-    rows: NDArray[np.intp]
+    rows: Places
 
     @classmethod
     def of(cls, model: Model, *, seed: int = 0) -> RowEffects:
@@ -83,8 +82,7 @@ class RowEffects:
         curvature = model.curvature()
         order = np.random.default_rng(seed).permutation(n)
         vectors = np.empty((n, curvature.width))
-        for start in range(0, n, CHUNK):
-            part = slice(start, start + CHUNK)
+        for part in chunks(n, CHUNK):
             vectors[part] = curvature.solve(model.row_gradients(order[part]))
         return cls(vectors, order)
 
@@ -116,26 +114,25 @@ class StreamedRowEffects:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._curvature = model.curvature()
+        self._chunk = max(1, CHUNK_BYTES // (8 * self._curvature.width))
         self.rows = np.arange(len(model.train))
 
     def worst(self, directions: Array, k: int) -> WorstRows:
         """The at most k most harmful rows for each person; chunks of rows merge exactly."""
         solved = self._curvature.solve(directions)
-        size = max(1, CHUNK_BYTES // (8 * self._curvature.width))
-        parts = (self._worst_of(solved, start, size, k) for start in range(0, len(self.rows), size))
-        return reduce(lambda first, second: merge(first, second, k), parts)
 
-    def _worst_of(self, solved: Array, start: int, size: int, k: int) -> WorstRows:
-        found = find_worst_rows(solved, self._model.row_gradients(self.rows[start : start + size]), k)
-        return WorstRows(found.positions + start, found.values, found.starts)
+        def of_chunk(rows: slice) -> WorstRows:
+            return find_worst_rows(solved, self._model.row_gradients(self.rows[rows]), k).moved(rows.start)
+
+        return over_rows(of_chunk, lambda one, two: merge(one, two, k), len(self.rows), self._chunk)
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""
         chosen, places = np.unique(worst.positions, return_inverse=True)
-        size = max(1, CHUNK_BYTES // (8 * self._curvature.width))
-        sums = np.zeros((len(worst), self._curvature.width))
         indicator = csr_array((np.ones(len(places)), places, worst.starts), shape=(len(worst), len(chosen))).tocsc()
-        for start in range(0, len(chosen), size):
-            part = slice(start, start + size)
-            sums += np.asarray(indicator[:, part] @ self._model.row_gradients(chosen[part]))
+
+        def of_chunk(rows: slice) -> Array:
+            return np.asarray(indicator[:, rows] @ self._model.row_gradients(chosen[rows]))
+
+        sums: Array = over_rows(of_chunk, operator.add, len(chosen), self._chunk)
         return self._curvature.solve(sums)

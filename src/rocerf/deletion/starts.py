@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocerf.deletion.batched_newton import BatchedNewton, Deletions, solve_each, worst_of
 from rocerf.deletion.efforts import Effort
-from rocerf.deletion.many_models import Deletions, ManyModels, solve_each
 from rocerf.deletion.rare_groups import RareGroups
-from rocerf.types import Array
-
-Rows = NDArray[np.intp]
+from rocerf.types import Array, Places
 
 #: Adaptive greedy chooses row by row, among rows that differ little: its models are retrained up to this decrement.
 CLOSE = 1e-3
 
 
-def harms_of_full_model(models: ManyModels, directions: Array) -> Array:
+def harms_of_full_model(models: BatchedNewton, directions: Array) -> Array:
     """How each row's deletion changes the score of each point (M, p), at the model as it is; (M, n)."""
     none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
     thetas = np.tile(models.theta, (len(directions), 1))
@@ -27,7 +24,7 @@ def harms_of_full_model(models: ManyModels, directions: Array) -> Array:
 
 
 def starts_of(
-    models: ManyModels,
+    models: BatchedNewton,
     directions: Array,
     base: Array,
     k: int,
@@ -35,24 +32,24 @@ def starts_of(
     groups: RareGroups | None,
     seed: int,
     first: int,
-) -> Iterator[tuple[str, Callable[[Rows], Deletions], list[int]]]:
+) -> Iterator[tuple[str, Callable[[Places], Deletions], list[int]]]:
     """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
     steady = [k] * effort.rounds
     if "relinearise" in effort.searches:
-        yield "relinearise", lambda points: models.worst_of(base[points], k, k), steady
+        yield "relinearise", lambda points: worst_of(base[points], k, k), steady
     if "greedy" in effort.searches and k > 1:
         blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
-        yield "greedy", lambda points: models.worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
+        yield "greedy", lambda points: worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
     for leverage in (False, True) if "adaptive" in effort.searches and k > 1 else ():
 
-        def grown(points: Rows, leverage: bool = leverage) -> Deletions:
+        def grown(points: Places, leverage: bool = leverage) -> Deletions:
             return _adaptive(models, directions[points], k, effort.growth, leverage=leverage)
 
         yield "adaptive", grown, steady
     if "groups" in effort.searches and groups is not None:
         for which in range(min(effort.group_starts, len(groups.sets))):
 
-            def from_group(points: Rows, which: int = which) -> Deletions:
+            def from_group(points: Places, which: int = which) -> Deletions:
                 return groups.starts(directions[points], base[points], k, which)
 
             yield "groups", from_group, steady
@@ -61,16 +58,16 @@ def starts_of(
         yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
     for number in range(effort.random_starts if "random" in effort.searches else 0):
 
-        def noisy(points: Rows, number: int = number) -> Deletions:
+        def noisy(points: Places, number: int = number) -> Deletions:
             draws = [
                 np.random.default_rng([seed, number, first + point]).normal(size=base.shape[1]) for point in points
             ]
-            return models.worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
+            return worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
 
         yield "random", noisy, steady
 
 
-def _adaptive(models: ManyModels, directions: Array, k: int, steps: int, *, leverage: bool) -> Deletions:
+def _adaptive(models: BatchedNewton, directions: Array, k: int, steps: int, *, leverage: bool) -> Deletions:
     """Adaptive greedy: the most harmful rows join the set, one by one or in ``steps`` blocks, and none leaves it.
 
     The model is retrained after each step. With one row at a time this is the yardstick of Hu and others (2024).
@@ -84,18 +81,18 @@ def _adaptive(models: ManyModels, directions: Array, k: int, steps: int, *, leve
         harms[np.isnan(harms)] = np.inf  # no model any more: the set stays as it is
         for place, chosen in enumerate(sets):
             harms[place, chosen] = np.inf
-        coming = models.worst_of(harms, size - int(present.amounts.sum(axis=1).max(initial=0)), k)
+        coming = worst_of(harms, size - int(present.amounts.sum(axis=1).max(initial=0)), k)
         sets = [np.union1d(chosen, coming.set_of(place)) for place, chosen in enumerate(sets)]
         grown = Deletions.of(sets, k)
         guesses, present = models.carried(thetas, look.hessians, present, grown), grown
     return present
 
 
-def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, steps: int) -> Deletions:
+def _relaxation(models: BatchedNewton, directions: Array, base: Array, k: int, steps: int) -> Deletions:
     """Frank and Wolfe on the score of the model with row weights ``1 - amount``, rounded to k whole rows."""
     count = len(directions)
     rows, amounts = np.zeros((count, k * steps), np.intp), np.zeros((count, k * steps))
-    vertex = models.worst_of(base, k, k)
+    vertex = worst_of(base, k, k)
     thetas = np.tile(models.theta, (count, 1))
     for step in range(steps):
         rate = 2.0 / (step + 2.0)
@@ -108,7 +105,7 @@ def _relaxation(models: ManyModels, directions: Array, base: Array, k: int, step
         look = models.look(thetas, present)
         thetas = thetas - solve_each(look.hessians, look.gradients)
         look = models.look(thetas, present, look.hessians)
-        vertex = models.worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
+        vertex = worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
     sets = []
     for point in range(count):
         total = np.bincount(rows[point], amounts[point])

@@ -1,31 +1,27 @@
 """The k rows whose deletion lowers the score most, for many people at once: the hot kernel.
 
-For people with score gradients ``beta`` (P, p) and row effects ``v`` (n, p) it finds, for each
-person, the k smallest *negative* values among ``beta' v_i``: "at most k" rows, since deleting a row
-that helps is never worst. Exact, by a threshold:
+For people with score gradients ``beta`` (P, p) and row effects ``v`` (n, p) it finds, for each person, the k smallest
+*negative* values among ``beta' v_i``: "at most k" rows, since deleting a row that helps is never worst. Exact, by a
+threshold:
 
 1. a prefix of the (shuffled) rows suggests a threshold just above the k-th smallest value;
 2. one pass over chunks of rows keeps the few values below it (a product and a comparison);
-3. only the survivors are partitioned. If fewer than k survived, the threshold was too low for
-   that person, who is done again with threshold 0, which cannot miss.
+3. only the survivors are partitioned. If fewer than k survived, the threshold was too low for that person, who is done
+   again with threshold 0, which cannot miss.
 
-Chunks merge exactly (:func:`merge`), so they may also live on different machines. Working memory
-is bounded by the block sizes, k and p, whatever n is.
+Chunks of rows merge exactly (:func:`merge`): where the effects do not fit in memory this is what each chunk gives in a
+pass over the rows. Working memory is bounded by the block sizes, k and p, whatever n is.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rocerf.deletion.threads import one_blas_thread, workers
-from rocerf.types import Array
-
-Rows = NDArray[np.intp]
+from rocerf.passes import Threads, chunks, each
+from rocerf.types import Array, Places
 
 #: People and rows in one block of products: 64 x 2048 float64 is 1 MiB, which stays in cache.
 PEOPLE_BLOCK = 64
@@ -37,30 +33,43 @@ SAMPLE_LEAST = 1024
 SAMPLE_MOST = 8192
 
 
+#: Owners, values and positions of rows, one entry for each.
+Flat = tuple[Places, Array, Places]
+
+
 @dataclass(frozen=True, eq=False)
 class WorstRows:
     """For each of P people at most k positions in the effects, with their (negative) values.
 
-    ``positions`` and ``values`` are flat; person p owns ``starts[p]:starts[p + 1]``, in no
-    particular order.
+    ``positions`` and ``values`` are flat; person p owns ``starts[p]:starts[p + 1]``, in no particular order.
     """
 
-    positions: Rows
+    positions: Places
     values: Array
-    starts: Rows
+    starts: Places
+
+    @classmethod
+    def counted(cls, positions: Places, values: Array, counts: Places) -> WorstRows:
+        """From how many each person has, in the order of the people."""
+        return cls(positions, values, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     @property
-    def counts(self) -> Rows:
+    def counts(self) -> Places:
         """Number of rows for each person, shape (P,)."""
         return np.diff(self.starts)
 
     @property
-    def owners(self) -> Rows:
+    def owners(self) -> Places:
         """The person of each position, flat."""
         return np.repeat(np.arange(len(self)), self.counts)
+
+    @property
+    def flat(self) -> Flat:
+        """Person, value and position of every row."""
+        return self.owners, self.values, self.positions
 
     @property
     def drops(self) -> Array:
@@ -79,7 +88,11 @@ class WorstRows:
         indicator = csr_array((ones, self.positions, self.starts), shape=(len(self), len(effects)))
         return np.asarray(indicator @ effects)
 
-    def of(self, person: int) -> Rows:
+    def moved(self, by: int) -> WorstRows:
+        """The same with positions counted from so many rows before."""
+        return WorstRows(self.positions + by, self.values, self.starts)
+
+    def of(self, person: int) -> Places:
         """Positions for one person, most harmful first."""
         own = slice(self.starts[person], self.starts[person + 1])
         return self.positions[own][np.argsort(self.values[own], kind="stable")]
@@ -102,15 +115,11 @@ def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
     """
     people = len(directions)
     if people == 0 or k == 0 or len(effects) == 0:
-        return WorstRows(np.empty(0, np.intp), np.empty(0), np.zeros(people + 1, np.intp))
-    blocks = [directions[start : start + PEOPLE_BLOCK] for start in range(0, people, PEOPLE_BLOCK)]
-    # One BLAS thread in each of several workers beats several BLAS threads in one: selecting, not
-    # multiplying, takes most of the time.
-    with one_blas_thread():
-        if len(blocks) == 1:
-            return _worst_of_block(blocks[0], effects, k)
-        with ThreadPoolExecutor(workers()) as pool:
-            return _stack(list(pool.map(lambda block: _worst_of_block(block, effects, k), blocks)))
+        return WorstRows.counted(np.empty(0, np.intp), np.empty(0), np.zeros(people, np.intp))
+    blocks = chunks(people, PEOPLE_BLOCK)
+    found = each(lambda block: _worst_of_block(directions[block], effects, k), blocks, Threads())
+    parts = zip(*((worst.positions, worst.values, worst.counts) for worst in found), strict=True)
+    return WorstRows.counted(*map(np.concatenate, parts))
 
 
 def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: int) -> Array:
@@ -124,23 +133,19 @@ def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: in
     >>> drops_by_duality(np.array([[1.0]] * 3), effects, np.array([-2.0, -1.5, 0.0]), k=2).tolist()
     [-5.0, -5.0, -6.0]
     """
-
     if k == 0:
         return np.zeros(len(directions))
 
-    def of_block(start: int) -> Array:
-        people = slice(start, start + PEOPLE_BLOCK)
+    def of_block(people: slice) -> Array:
         block, t = directions[people], np.minimum(thresholds[people], 0.0)
         total = k * t
-        for first in range(0, len(effects), ROW_BLOCK):
-            scores = block @ effects[first : first + ROW_BLOCK].T
+        for rows in chunks(len(effects), ROW_BLOCK):
+            scores = block @ effects[rows].T
             scores -= t[:, None]
             total += np.minimum(scores, 0.0, out=scores).sum(axis=1)
-        return np.asarray(total)
+        return total
 
-    starts = range(0, len(directions), PEOPLE_BLOCK)
-    with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
-        return np.concatenate([np.empty(0), *pool.map(of_block, starts)])
+    return np.concatenate(each(of_block, chunks(len(directions), PEOPLE_BLOCK), Threads()))
 
 
 def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
@@ -151,10 +156,7 @@ def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
     >>> merge(a, b, k=2).of(0).tolist()
     [0, 7]
     """
-    owners = np.concatenate([first.owners, second.owners])
-    values = np.concatenate([first.values, second.values])
-    positions = np.concatenate([first.positions, second.positions])
-    return _k_smallest(owners, values, positions, len(first), k)
+    return _k_smallest([first.flat, second.flat], len(first), k)
 
 
 def k_smallest_columns(scores: Array, k: int) -> WorstRows:
@@ -166,10 +168,8 @@ def k_smallest_columns(scores: Array, k: int) -> WorstRows:
     [2, 3]
     """
     people, n = scores.shape
-    stride = max(1, n // SAMPLE_LEAST)
-    sample = scores[:, ::stride]
-    expected = k * sample.shape[1] / n
-    rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)
+    sample = scores[:, :: max(1, n // SAMPLE_LEAST)]
+    rank = _rank(k, sample.shape[1], n)
     threshold = np.zeros(people)
     if rank < sample.shape[1]:
         threshold = np.minimum(np.partition(sample, rank, axis=1)[:, rank], 0.0)
@@ -177,7 +177,13 @@ def k_smallest_columns(scores: Array, k: int) -> WorstRows:
     missed = (np.bincount(owners, minlength=people) < k) & (threshold < 0)
     if missed.any():
         owners, columns = np.divmod(np.flatnonzero(scores < np.where(missed, 0.0, threshold)[:, None]), n)
-    return _k_smallest(owners, scores[owners, columns], columns, people, k)
+    return _k_smallest([(owners, scores[owners, columns], columns)], people, k)
+
+
+def _rank(k: int, sample: int, n: int) -> int:
+    """The rank in a sample that is hardly ever below rank k of all n: three deviations of sampling noise above it."""
+    expected = k * sample / n
+    return int(expected + 3.0 * np.sqrt(expected) + 2.0)
 
 
 def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
@@ -187,19 +193,17 @@ def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
     if len(missed) == 0:
         return found
     again = _below(block[missed], effects, np.zeros(len(missed)), k)
-    kept = ~np.isin(found.owners, missed)
-    owners = np.concatenate([found.owners[kept], missed[again.owners]])
-    values = np.concatenate([found.values[kept], again.values])
-    positions = np.concatenate([found.positions[kept], again.positions])
-    return _k_smallest(owners, values, positions, len(block), k)
+    owners, values, positions = found.flat
+    kept = ~np.isin(owners, missed)
+    anew = missed[again.owners], again.values, again.positions
+    return _k_smallest([(owners[kept], values[kept], positions[kept]), anew], len(block), k)
 
 
 def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
     """A value a little above each person's k-th smallest, never above 0."""
     n = len(effects)
     sample = min(n, SAMPLE_MOST, max(SAMPLE_LEAST, int(n * SAMPLE_SHARE)))
-    expected = k * sample / n
-    rank = int(expected + 3.0 * np.sqrt(expected) + 2.0)  # three deviations of sampling noise
+    rank = _rank(k, sample, n)
     if rank >= sample:
         return np.zeros(len(block))
     scores = block @ effects[:sample].T
@@ -209,33 +213,25 @@ def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
 
 def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
     """The k smallest values strictly below each person's threshold."""
-    threshold = threshold.copy()
     room = len(block) * 4 * (k + ROW_BLOCK)
-    kept: list[tuple[Rows, Array, Rows]] = []
+    kept: list[Flat] = []
     held = 0
-    for start in range(0, len(effects), ROW_BLOCK):
-        scores = block @ effects[start : start + ROW_BLOCK].T
+    for rows in chunks(len(effects), ROW_BLOCK):
+        scores = block @ effects[rows].T
         flat = np.flatnonzero(scores < threshold[:, None])
         owners, columns = np.divmod(flat, scores.shape[1])
-        kept.append((owners, scores.ravel()[flat], columns + start))
+        kept.append((owners, scores.ravel()[flat], columns + rows.start))
         held += len(flat)
         if held > room:  # only when the threshold is loose: squeeze, and tighten it
-            squeezed = _k_smallest(*_joined(kept), len(block), k)
-            full = squeezed.counts == k
-            largest = np.full(len(block), -np.inf)
-            np.maximum.at(largest, squeezed.owners, squeezed.values)
-            threshold = np.where(full, largest, threshold)
-            kept, held = [(squeezed.owners, squeezed.values, squeezed.positions)], len(squeezed.values)
-    return _k_smallest(*_joined(kept), len(block), k)
+            squeezed = _k_smallest(kept, len(block), k)
+            threshold = np.minimum(threshold, squeezed.thresholds(k))
+            kept, held = [squeezed.flat], len(squeezed.values)
+    return _k_smallest(kept, len(block), k)
 
 
-def _joined(parts: list[tuple[Rows, Array, Rows]]) -> tuple[Rows, Array, Rows]:
-    owners, values, positions = zip(*parts, strict=True)
-    return np.concatenate(owners), np.concatenate(values), np.concatenate(positions)
-
-
-def _k_smallest(owners: Rows, values: Array, positions: Rows, people: int, k: int) -> WorstRows:
-    """Keep each owner's k smallest values of a flat list in any order."""
+def _k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
+    """Keep each owner's k smallest values of flat lists in any order."""
+    owners, values, positions = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(owners, kind="stable")
     owners, values, positions = owners[order], values[order], positions[order]
     counts = np.bincount(owners, minlength=people)
@@ -247,13 +243,4 @@ def _k_smallest(owners: Rows, values: Array, positions: Rows, people: int, k: in
         chosen = (best + first[:, None])[np.take_along_axis(table, best, axis=1) < np.inf]
         values, positions = values[chosen], positions[chosen]
         counts = np.minimum(counts, k)
-    return WorstRows(positions, values, np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
-
-
-def _stack(parts: list[WorstRows]) -> WorstRows:
-    counts = np.concatenate([part.counts for part in parts])
-    return WorstRows(
-        np.concatenate([part.positions for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
-    )
+    return WorstRows.counted(positions, values, counts)

@@ -83,8 +83,8 @@ def compare(
 
     Without ``methods`` it is those of the paper and ours that suit the model.
 
-    Validity is over ``trials`` random deletions of k rows; for logistic models also under the worst deletion of at
-    most k rows that the adversary finds. Models taken over from scikit-learn are retrained by the user's own estimator
+    Validity is over ``trials`` random deletions of k rows; for logistic models also under the worst deletion of at most
+    k rows that the adversary finds. Models taken over from scikit-learn are retrained by the user's own estimator
     (``refit="own"``) or exactly ("exact"), by default as their rule says. Nothing is held immutable, since not every
     method could hold it.
 

@@ -41,8 +41,8 @@ MOST_DELETIONS = 24
 class Method:
     """One way of giving recourse, with its answers and how they fared.
 
-    ``audited`` are the scores after the worst deletion found of at most k rows (for the plain counterfactual, of
-    the smallest k shown); ``survived`` is the number of worst-case deletions each point withstood.
+    ``audited`` are the scores after the worst deletion found of at most k rows (for the plain counterfactual, of the
+    smallest k shown); ``survived`` is the number of worst-case deletions each point withstood.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Demo:
     example: Example | None
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How many were refused, and how many of them were looked at."""
         shown = "" if self.denied == self.refused else f", the first {self.denied} of them shown"
         return f"{self.refused} of {self.applicants} applicants refused{shown}"

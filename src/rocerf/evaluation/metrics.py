@@ -116,10 +116,10 @@ def worst_case_validity(
 ) -> float:
     """Share of points still accepted after the worst deletion of at most k rows that the adversary finds.
 
-    Every point has its own worst deletion, truly retrained. "Survived" means that no deletion tried refuted the
-    point, so the share is an upper bound. Deletions are looked for with exact retraining; a model taken over from
-    scikit-learn is then really retrained by the user's own estimator (``refit="own"``), which judges the point, unless
-    ``refit`` or its rule is "exact". Rows of ``points`` with missing values are left out.
+    Every point has its own worst deletion, truly retrained. "Survived" means that no deletion tried refuted the point,
+    so the share is an upper bound. Deletions are looked for with exact retraining; a model taken over from scikit-learn
+    is then really retrained by the user's own estimator (``refit="own"``), which judges the point, unless ``refit`` or
+    its rule is "exact". Rows of ``points`` with missing values are left out.
 
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")

@@ -1,7 +1,7 @@
 """Figures, drawn from results that were computed elsewhere. SVG text, ready to be put in a page.
 
-One method has one colour in every figure (Okabe and Ito's palette, safe for colour-blind readers) and
-one marker, so that print in grey can be read too.
+One method has one colour in every figure (Okabe and Ito's palette, safe for colour-blind readers) and one marker, so
+that print in grey can be read too.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def _lead(demo: Demo) -> Iterator[Part]:
     random = plain.validity[1]
     yield Paragraph(
         Html(
-            f"A model trained on {len(demo.dataset.train)} past credits decides about new applicants: {demo.told}. "
-            "Each is told what to change to be accepted. Then other people ask to be forgotten: rows are deleted and "
+            f"A model trained on {len(demo.dataset.train)} past credits decides about new applicants: {demo.summary}. "
+            "Each is shown what to change to be accepted. Then other people ask to be forgotten: rows are deleted and "
             f"the model is retrained. After {random.fraction:.1%} random deletions <b>{random.mean:.0%}</b> of the "
             "plain counterfactuals are still accepted. The paper's constraint holds "
             f"<b>{first.validity[1].mean:.0%}</b> of its points under random deletions, but <b>{first.survivors} of "

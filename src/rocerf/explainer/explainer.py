@@ -94,9 +94,9 @@ class Rocerf:
     >>> data = rocerf.load_dataset("german")
     >>> model = rocerf.LogisticModel.fit(data.train, C=1.0)
     >>> denied = data.test.frame()[model.predict(data.test.frame()) == 0]
-    >>> recourses = Rocerf(model, k="0.5%", schema=data.schema).explain(denied)
-    >>> recourses.settings.k, len(recourses) == len(denied)
-    (4, True)
+    >>> recourses = Rocerf(model, k="0.5%", schema=data.schema).explain(denied.head(5))
+    >>> recourses.settings.k, len(recourses)
+    (4, 5)
     """
 
     def __init__(

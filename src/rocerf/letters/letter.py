@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -134,16 +134,8 @@ class Letter:
 
     def printable(self) -> Letter:
         """The letter as it is shown: what came from data stays in its line, so that nobody can add a paragraph."""
-        return replace(
-            self,
-            person=visible(self.person),
-            options=tuple(_printable_option(option) for option in self.options),
-            held=tuple(replace(d, label=one_line(d.label), text=one_line(d.text)) for d in self.held),
-            not_given=tuple(map(one_line, self.not_given)),
-            unreadable=tuple(map(one_line, self.unreadable)),
-            model_version=one_line(self.model_version),
-            refusal_reasons=None if self.refusal_reasons is None else tuple(map(one_line, self.refusal_reasons)),
-        )
+        shown: Letter = _in_their_lines(self)
+        return replace(shown, person=visible(self.person))
 
     def to_html(self) -> str:
         """One page that loads nothing, to be read or printed."""
@@ -213,13 +205,15 @@ def letter_schema() -> dict[str, Any]:
     return document
 
 
-def _printable_option(option: Option) -> Option:
-    changes = tuple(
-        replace(c, label=one_line(c.label), before_text=one_line(c.before_text), after_text=one_line(c.after_text))
-        for c in option.changes
-    )
-    sentence, assumptions = one_line(option.promise.sentence), tuple(map(one_line, option.promise.assumptions))
-    return replace(option, changes=changes, promise=replace(option.promise, sentence=sentence, assumptions=assumptions))
+def _in_their_lines(part: Any) -> Any:
+    """A part of a letter with every text in it as one line."""
+    if isinstance(part, str):
+        return one_line(part)
+    if isinstance(part, tuple):
+        return tuple(map(_in_their_lines, part))
+    if not isinstance(part, Letter | Option | LetterChange | LetterPromise | Detail):
+        return part
+    return replace(part, **{one.name: _in_their_lines(getattr(part, one.name)) for one in fields(part)})
 
 
 def _with_escapes(text: str) -> str:

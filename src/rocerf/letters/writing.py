@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.audit.recheck import check_same_model
+from rocerf.audit.recheck import batches_of, check_same_model
 from rocerf.data.feature import Kind
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.errors import DataError, OptionError
@@ -42,7 +42,7 @@ LOST = 0.01
 #: What recourses and the explainer that checks them again must have in common.
 _SHARED = ("promise", "k", "delta", "cost", "max_changes")
 
-#: Who is told what was held fixed: those for whom changes were looked for.
+#: To whom it is said what was held fixed: those for whom changes were looked for.
 _LOOKED_FOR = (Status.ANSWERED, Status.UNREACHABLE, Status.NOT_ROBUST, Status.GAVE_UP)
 
 
@@ -59,7 +59,7 @@ def write_letters(
 ) -> tuple[Letter, ...]:
     """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
     language, digits = language_named(language), _digits(digits)
-    batches = tuple(recourses) if isinstance(recourses, Sequence) else (recourses,)
+    batches = batches_of(recourses, "several batches of them for the same people")
     _check_batches(explainer, batches)
     issued = date.today() if issued is None else _day(issued, "issued")
     valid_until = None if valid_until is None else _day(valid_until, "valid_until")
@@ -68,18 +68,14 @@ def write_letters(
             f"Expected letters to be valid on the day they are issued ({issued}), got valid_until {valid_until}; "
             "choose a later date."
         )
-    reasons = _reasons(refusal_reasons, batches[0].names)
+    names = batches[0].names
+    given = _reasons(refusal_reasons, names)
     writer = _Writer(batches[0], language, explainer, [stated(explainer, batch, digits) for batch in batches])
+    letters = [writer.letter(person, name) for person, name in enumerate(names)]
     version = "" if model_version is None else str(model_version)
     return tuple(
-        replace(
-            writer.letter(person, name),
-            issued=issued,
-            valid_until=valid_until,
-            model_version=version,
-            refusal_reasons=reasons[person],
-        )
-        for person, name in enumerate(batches[0].names)
+        replace(letter, issued=issued, valid_until=valid_until, model_version=version, refusal_reasons=reasons)
+        for letter, reasons in zip(letters, given, strict=True)
     )
 
 
@@ -97,14 +93,7 @@ def of_people(recourses: Recourses, places: Sequence[int]) -> Recourses:
 
 def _check_batches(explainer: Rocerf, batches: Sequence[Recourses]) -> None:
     """Refuse recourses that this explainer cannot check: made for others, or with something else."""
-    if not batches or not all(isinstance(batch, Recourses) for batch in batches):
-        got = ", ".join(type(batch).__name__ for batch in batches) or "none"
-        raise OptionError(
-            "Expected recourses, or several batches of them for the same people (as Rocerf.alternatives gives), got "
-            f"{got}; pass what explain returned."
-        )
-    own, columns = explainer.settings(), explainer.model.train.columns
-    schema = explainer.schema or FeatureSchema.free(columns)
+    own, schema = explainer.settings(), explainer.schema or FeatureSchema.free(explainer.model.train.columns)
     for batch in batches:
         if batch.names != batches[0].names or not np.array_equal(batch.people, batches[0].people, equal_nan=True):
             raise DataError(
@@ -146,35 +135,33 @@ def _reasons(given: Any, names: Sequence[Any]) -> list[tuple[str, ...] | None]:
         return [None] * len(names)
     if isinstance(given, Mapping):
         counts = Counter(names)
-        unknown = [name for name in given if name not in counts]
-        if unknown:
-            raise OptionError(
-                f"Expected refusal_reasons for people of the recourses, got {unknown[0]!r}; name them as in the "
-                "recourses' index."
-            )
-        twice = [name for name in given if counts[name] > 1]
-        if twice:
-            raise OptionError(
-                f"Expected refusal_reasons by names that one person has, got {twice[0]!r} of several; give a list of "
-                "reasons for each person in their order."
-            )
-        listed = [given.get(name) for name in names]
-    else:
-        listed = list(given) if isinstance(given, Sequence) else [given]
-        if isinstance(given, str) or not isinstance(given, Sequence) or len(listed) != len(names):
-            raise OptionError(
-                f"Expected refusal_reasons for each of {len(names)} people, or by their names, got {len(listed)}; a "
-                "list of reasons for each person."
-            )
-    return [None if one is None else _sentences(one) for one in listed]
+        for name in given:
+            if name not in counts:
+                raise OptionError(
+                    f"Expected refusal_reasons for people of the recourses, got {name!r}; name them as in the "
+                    "recourses' index."
+                )
+            if counts[name] > 1:
+                raise OptionError(
+                    f"Expected refusal_reasons by names that one person has, got {name!r} of several; give a list of "
+                    "reasons for each person in their order."
+                )
+        return [_sentences(given.get(name)) for name in names]
+    listed = list(given) if isinstance(given, Sequence) else [given]
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(listed) != len(names):
+        raise OptionError(
+            f"Expected refusal_reasons for each of {len(names)} people, or by their names, got {len(listed)}; a "
+            "list of reasons for each person."
+        )
+    return [_sentences(one) for one in listed]
 
 
-def _sentences(reasons: Any) -> tuple[str, ...]:
-    if isinstance(reasons, str):
-        return (reasons,)
+def _sentences(reasons: Any) -> tuple[str, ...] | None:
+    if reasons is None:
+        return None
     if not isinstance(reasons, Sequence):
         raise OptionError(f"Expected a list of sentences for each person in refusal_reasons, got {reasons!r}.")
-    return tuple(map(str, reasons))
+    return (reasons,) if isinstance(reasons, str) else tuple(map(str, reasons))
 
 
 def _readable(number: float) -> float:

@@ -60,7 +60,7 @@ class Arithmetic:
         """What has to be said of a model that computes in less than double precision."""
         if not self.narrow:
             return ()
-        return (Said.of("models.arithmetic.narrow", bits=self.bits, error=f"{self.score_error:.2g}"),)
+        return (Said.of("models.arithmetic.narrow", bits=self.bits, error=self.score_error),)
 
 
 def allowed_error(images: Array, stand_in: Array, scale: Array) -> Array:

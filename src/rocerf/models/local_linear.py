@@ -25,12 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
@@ -39,7 +37,7 @@ from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
 from rocerf.models.model import LinearModel, Refittable
 from rocerf.models.options import one_of
-from rocerf.types import Array
+from rocerf.types import Array, Places
 
 SAMPLES = 10_000
 WIDTH, WIDER, WIDEST = 0.1, 0.05, 5.0
@@ -159,10 +157,6 @@ class LocalLinearModel(LinearModel):
         counts = {train.favourable: good, train.unfavourable: len(train) - good}
         return cls(train, cloud.theta(), cloud.design, counts)
 
-    def afresh(self) -> LocalLinearModel:
-        """The same without what it has computed about all rows."""
-        return LocalLinearModel(self._train, self._theta, self._design, self._class_counts)
-
     @property
     def train(self) -> TrainingSet:
         """The rows whose deletion is feared: those of the model it stands in for."""
@@ -187,23 +181,19 @@ class LocalLinearModel(LinearModel):
         """Scores of shape (P,)."""
         return self.design(np.asarray(X, dtype=np.float64)) @ self.theta
 
-    @cached_property
-    def _rows(self) -> tuple[Array, Array, Array]:
-        rows = self.design(self.train.X)
-        weights = np.ones(len(rows)) if self.train.weights is None else self.train.weights
-        return rows, expit(rows @ self.theta), weights
+    @property
+    def _objective(self) -> LogisticObjective:
+        """The training rows' loss, with the damping as its penalty."""
+        penalty = Penalty(per_model=len(self.train) * DAMPING)
+        return LogisticObjective(self.train.X, self.train.y, self.train.weights, self.design, penalty, 1.0)
 
-    def row_gradients(self, rows: slice | NDArray[np.intp] = slice(None)) -> Array:
+    def row_gradients(self, rows: slice | Places = slice(None)) -> Array:
         """``g_i`` of these training rows at the stand-in's parameters, shape (m, d + 1)."""
-        design, p, weights = self._rows
-        return (weights[rows] * (p[rows] - self.train.y[rows]))[:, None] * design[rows]
+        return self._objective.row_gradients(self.theta, rows)
 
     def curvature(self) -> Curvature:
         """``H`` at the stand-in's parameters."""
-        design, p, weights = self._rows
-        return Curvature(
-            (design * (weights * p * (1.0 - p))[:, None]).T @ design + len(design) * DAMPING * np.eye(design.shape[1])
-        )
+        return Curvature(self._objective.gradient_and_hessian(self.theta)[1])
 
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
         """Slopes and constants in schema space."""
@@ -228,5 +218,4 @@ class StandIns:
         name = x0.tobytes()
         if name not in self._fitted:
             self._fitted[name] = LocalLinearModel.around(self._model, x0, seed=self._seed, sampling=self._sampling)
-        known = self._fitted[name]
-        return None if known is None else known.afresh()
+        return self._fitted[name]

@@ -221,7 +221,7 @@ class Refittable(Classifier, Protocol):
         ...
 
     def state(self) -> State:
-        """Model and training rows as plain values and arrays; a kind of model that has none cannot be kept."""
+        """Model and training rows as plain values and arrays, to be kept anywhere."""
         raise UnsupportedModelError(
             f"Expected a model that can be kept, got a {type(self).__name__}; make it again from its training rows."
         )

@@ -3,7 +3,7 @@
 Solvers find points, rounding makes them readable, types of the user's columns may change them once more. Whatever came
 before, a point passes here and nowhere else, as it will be handed out: it must obey every rule, the model that people
 are judged by today must accept it, and the promise, read again there by other code than the solver's, must keep its
-margin. The margin told is the one of this reading.
+margin. The margin reported is the one of this reading.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Gate:
             rows = rows[accepted]
             left = self._keeping("the_model_refuses", accepted, left, reasons)
         if len(left):
-            told = rows if is_frame(rows) else None
-            found = self.promise.check(points[left], allowed.X0[left], self.delta, told)
+            handed = rows if is_frame(rows) else None
+            found = self.promise.check(points[left], allowed.X0[left], self.delta, handed)
             kept = found >= self.delta if self.confirms else np.isfinite(found)
             margins[left[kept]] = found[kept]
             self._keeping("the_promise_is_not_kept", kept, left, reasons)

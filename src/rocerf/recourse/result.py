@@ -280,7 +280,7 @@ class Recourses:
         ours = {
             "margin": self.margins,
             "cost": self.costs,
-            "reason": list(self.reasons),
+            "reason": list(map(str, self.reasons)),
             "status": [status.code for status in self.statuses],
         }
         for name, values in ours.items():

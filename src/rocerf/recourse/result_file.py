@@ -118,13 +118,11 @@ def _from_document(document: Mapping[str, Any]) -> Recourses:
 
 def _settings(given: Mapping[str, Any], said: Mapping[str, Any]) -> Settings:
     """The settings of a file, each of the kind that it must be."""
-    sentence, assumptions = given["sentence"], [from_table(text, said) for text in given["assumptions"]]
-    texts = {"sentence": from_table(sentence, said), "assumptions": tuple(assumptions)}
-    made = Settings(**{**given, **texts, "searches": tuple(given["searches"])})
-    if not all(
-        isinstance(text, str)
-        for text in (*(getattr(made, f.name) for f in fields(made) if f.type == "str"), *made.searches, *assumptions)
-    ):
+    sentence, *assumptions = (from_table(text, said) for text in (given["sentence"], *given["assumptions"]))
+    lists = {"searches": tuple(given["searches"]), "assumptions": tuple(assumptions)}
+    made = Settings(**{**given, "sentence": sentence, **lists})
+    texts = [getattr(made, one.name) for one in fields(made) if one.type == "str"]
+    if not all(isinstance(text, str) for text in (*texts, *made.searches, *made.assumptions)):
         raise TypeError("settings that should be texts and are not")
     numbers = [made.k, made.training_rows, made.seed, made.max_changes or 0]
     if not all(isinstance(number, int) for number in numbers) or not isinstance(made.delta, int | float):

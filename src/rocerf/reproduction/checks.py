@@ -1,8 +1,8 @@
 """Measurements behind the reasons that the report gives where a number is not the paper's.
 
 Each asks one question of a baseline as its authors run it, on the data and models as published: what does the number
-depend on that the paper does not fix? They need a finished run and take minutes: ``python -m
-rocerf.reproduction.checks out/paper`` writes ``checks.csv`` beside the tables, and the report once more.
+depend on that the paper does not fix? They need a finished run and take minutes: ``python -m rocerf.reproduction.checks
+out/paper`` writes ``checks.csv`` beside the tables, and the report once more.
 """
 
 from __future__ import annotations
@@ -11,26 +11,30 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rocerf import baselines
+from rocerf.baselines.registry import Explainer
+from rocerf.data.datasets import load_dataset
 from rocerf.deletion.k import number_of_deletions
+from rocerf.explainer.explainer import Rocerf
 from rocerf.models.logistic.model import LogisticModel
+from rocerf.promises.local_linear import LocalLinear
 from rocerf.recourse.costs.cost import Norm
 from rocerf.recourse.costs.norms import NormCost
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
+from rocerf.reproduction.experiment import people_of
 from rocerf.reproduction.jobs import JobFolder
 from rocerf.reproduction.settings import DATASETS, LONGER
-from rocerf.reproduction.tidy import write_csv
+from rocerf.reproduction.tidy import Row, write_csv
 from rocerf.types import Array
 
 if TYPE_CHECKING:
     from rocerf.models.local_linear import Sampling
     from rocerf.models.network.model import NeuralModel
-
-Row = dict[str, Any]
 
 COLUMNS = ("check", "dataset", "model", "value", "people", "answered", "denied", "l2", "l2_se", "share")
 
@@ -50,7 +54,7 @@ BLOCK = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class LogisticCase:
     """The logistic model of a data set as published, whom it denies, and the run's other finished jobs."""
 
     dataset: str
@@ -64,24 +68,28 @@ class Published:
         """The first of the denied."""
         return self.denied[: self.most]
 
-    def cost(self, points: Array) -> Row:
-        """How many of the first people were answered by their points, and the mean cost of those."""
-        return mean_cost(self.few, points, np.asarray(self.model.train.spread))
+    def cost(self, explainer: Explainer) -> Row:
+        """How many of the first people were answered, and the mean cost of those."""
+        return mean_cost(self.few, explainer.explain(self.few).matrix, np.asarray(self.model.train.spread))
 
 
 def write_checks(folder: Path, datasets: Sequence[str] = DATASETS, people: int = PEOPLE) -> Path:
     """Make every check that the run's finished jobs allow, and write ``checks.csv``."""
-    found = [case for dataset in datasets if (case := _published(Path(folder), dataset, people)) is not None]
-    rows = [
-        {"dataset": case.dataset, "model": "lr", **row}
-        for case in found
-        for check in (autoencoder_seeds, search_steps, roar_weights, roar_box, authors_problem)
-        for row in check(case)
-    ]
+    jobs, rows = JobFolder(Path(folder) / "jobs"), list[Row]()
     for dataset in datasets:
-        network = _network(Path(folder), dataset, people)
-        if network is not None:
-            rows += [*roar_on_networks(dataset, *network), *stand_ins(dataset, *network)]
+        name = f"published-{dataset}-lr-model"
+        if jobs.side_path(name).is_file():
+            model, denied = LogisticModel.load(jobs.side_path(name)), jobs.arrays(name)["denied"]
+            case = LogisticCase(dataset, model, denied, jobs, people)
+            for check in (autoencoder_seeds, search_steps, roar_weights, roar_box, authors_problem):
+                rows += [{"dataset": dataset, "model": "lr", **row} for row in check(case)]
+    for dataset in datasets:
+        name = f"published-{dataset}-nn-model"
+        if jobs.side_path(name).is_file() and len(few := jobs.arrays(name)["denied"][:people]):
+            from rocerf.models.network.model import NeuralModel
+
+            network = NeuralModel.load(jobs.side_path(name))
+            rows += [*roar_on_networks(dataset, network, few), *stand_ins(dataset, network, few)]
     if "german" in datasets:
         rows += german_networks()
     target = Path(folder) / "checks.csv"
@@ -89,49 +97,36 @@ def write_checks(folder: Path, datasets: Sequence[str] = DATASETS, people: int =
     return target
 
 
-def _published(folder: Path, dataset: str, most: int) -> Published | None:
-    jobs, name = JobFolder(folder / "jobs"), f"published-{dataset}-lr-model"
-    if not jobs.side_path(name).is_file():
-        return None
-    return Published(dataset, LogisticModel.load(jobs.side_path(name)), jobs.arrays(name)["denied"], jobs, most)
-
-
-def autoencoder_seeds(case: Published) -> Iterator[Row]:
+def autoencoder_seeds(case: LogisticCase) -> Iterator[Row]:
     """What the authors' C-CHVAE costs, by the seed of its autoencoder and its draws."""
-    from rocerf.baselines import CChvae
-
     for seed in SEEDS:
-        points = CChvae(case.model, preset="authors", seed=seed).explain(case.few).matrix
-        yield {"check": "cchvae_seed", "value": seed, **case.cost(points)}
+        found = case.cost(baselines.CChvae(case.model, preset="authors", seed=seed))
+        yield {"check": "cchvae_seed", "value": seed, **found}
 
 
-def search_steps(case: Published) -> Iterator[Row]:
+def search_steps(case: LogisticCase) -> Iterator[Row]:
     """What the authors' SCFE costs, by the most steps that a person gets (a tenth of them for one weight).
 
     ``share`` is its cost over that of the nearest accepted point.
     """
-    from rocerf.baselines import Scfe
-
-    nearest = case.cost(Scfe(case.model).explain(case.few).matrix)["l2"]
+    nearest = case.cost(baselines.Scfe(case.model))["l2"]
     for steps in STEPS:
-        found = case.cost(Scfe(case.model, preset="authors", max_steps=steps).explain(case.few).matrix)
+        found = case.cost(baselines.Scfe(case.model, preset="authors", max_steps=steps))
         yield {"check": "scfe_steps", "value": steps, **found, "share": found["l2"] / nearest}
 
 
-def roar_weights(case: Published) -> Iterator[Row]:
+def roar_weights(case: LogisticCase) -> Iterator[Row]:
     """What the authors' ROAR costs, by its one weight lambda; first the one that its rule chooses for everybody."""
-    from rocerf.baselines import Roar
-
     chosen = _chosen_weight(case)
     yield {"check": "roar_chosen", "value": chosen, "people": len(case.denied)}
     for step in AROUND:
         lam = round(chosen + step, 3)
         if lam >= 0:
-            points = Roar(case.model, preset="authors", lam=lam).explain(case.few).matrix
-            yield {"check": "roar_lambda", "value": lam, **case.cost(points)}
+            found = case.cost(baselines.Roar(case.model, preset="authors", lam=lam))
+            yield {"check": "roar_lambda", "value": lam, **found}
 
 
-def _chosen_weight(case: Published) -> float:
+def _chosen_weight(case: LogisticCase) -> float:
     from rocerf.baselines.roar_descent import Descent, choose_lambda
     from rocerf.baselines.standard import Standard, StandardProblem
 
@@ -145,7 +140,7 @@ def _anywhere(people: Array, spread: Array) -> Master:
     return Master(people, NormCost(Norm.L2, spread), FeasibleSet.around(people, None))
 
 
-def roar_box(case: Published) -> Iterator[Row]:
+def roar_box(case: LogisticCase) -> Iterator[Row]:
     """Share of all points of ROAR in the run that every model in ROAR's own box accepts."""
     from rocerf.baselines.roar import ParameterBox
 
@@ -160,7 +155,7 @@ def roar_box(case: Published) -> Iterator[Row]:
         yield {"check": "roar_box", "value": BOX, **counts, "share": share}
 
 
-def authors_problem(case: Published) -> Iterator[Row]:
+def authors_problem(case: LogisticCase) -> Iterator[Row]:
     """The optimum of the problem that the authors' code poses for ROCERF, over all denied people.
 
     Their Hessian is that of the mean loss without the penalty, with 0.01 added to its diagonal; the k worst rows are
@@ -195,17 +190,6 @@ def authors_problem(case: Published) -> Iterator[Row]:
     yield {"check": "authors_problem", "value": DIAGONAL, **mean_cost(case.denied, points, spread)}
 
 
-def _network(folder: Path, dataset: str, most: int) -> tuple[NeuralModel, Array] | None:
-    """The network of a data set as published, and the first of the people whom it denies."""
-    from rocerf.models.network.model import NeuralModel
-
-    jobs, name = JobFolder(folder / "jobs"), f"published-{dataset}-nn-model"
-    if not jobs.side_path(name).is_file():
-        return None
-    people = jobs.arrays(name)["denied"][:most]
-    return (NeuralModel.load(jobs.side_path(name)), people) if len(people) else None
-
-
 def roar_on_networks(dataset: str, model: NeuralModel, people: Array) -> Iterator[Row]:
     """Where ROAR's descent on stand-ins ends: mean cost of *all* ends, and the ``share`` that the network accepts."""
     from rocerf.baselines.roar_descent import Descent, find_by_descent
@@ -220,9 +204,6 @@ def roar_on_networks(dataset: str, model: NeuralModel, people: Array) -> Iterato
 
 def stand_ins(dataset: str, model: NeuralModel, people: Array) -> Iterator[Row]:
     """What the paper's method costs, by the points that its stand-in is fitted to: the authors' and ours."""
-    from rocerf.explainer.explainer import Rocerf
-    from rocerf.promises.local_linear import LocalLinear
-
     k = number_of_deletions(SHARE, len(model.train))
     samplings: tuple[Sampling, ...] = ("authors", "widened")
     for sampling in samplings:
@@ -233,9 +214,7 @@ def stand_ins(dataset: str, model: NeuralModel, people: Array) -> Iterator[Row]:
 
 def german_networks() -> Iterator[Row]:
     """How many test people the network on German's published labels denies, by epochs and seed."""
-    from rocerf.data.datasets import load_dataset
     from rocerf.models.network.model import NeuralModel
-    from rocerf.reproduction.experiment import people_of
 
     data = load_dataset("german-as-published")
     people = people_of(data, "published")

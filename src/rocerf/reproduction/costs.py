@@ -6,6 +6,8 @@ Reasons are given only where a difference is, and only those that were measured;
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -26,19 +28,20 @@ ABOVE = (1.06, 1.31)
 DIFFERENT = ("higher", "lower", "unknown")
 
 #: What was measured and bears on a cost that differs; the report prints each once, with the run's own figures.
-REASONS: dict[str, str] = {key: text.format(longer=LONGER) for key, text in shipped("report.yaml")["reasons"].items()}
+TEXT = shipped("report.yaml")
+REASONS: dict[str, str] = {key: text.format(longer=LONGER) for key, text in TEXT["reasons"].items()}
 
 
 def reasons_of(results: Results) -> dict[str, str]:
     """The reasons that bear on some cost of this run, each with what the run and the checks beside it measured."""
     checks = results.checks
     measured = {
-        "b": _authors_problem(checks),
+        "b": _by_dataset(checks, "authors_problem", _authors_problem),
         "d": _overshoot(results) + _steps(results),
-        "e": _seeds(checks),
-        "g": _samplings(checks),
-        "i": _weights(checks),
-        "j": _stand_ins(checks),
+        "e": _by_dataset(checks, "cchvae_seed", _seeds),
+        "g": _by_dataset(checks, "stand_in_authors", partial(_samplings, _checked(checks, "stand_in_widened"))),
+        "i": _by_dataset(checks, "roar_lambda", partial(_weights, _checked(checks, "roar_chosen"))),
+        "j": _by_dataset(checks, "roar_stand_in", _stand_ins),
         "l": exchange_sentence(),
         "k": german_epochs_sentence(checks),
     }
@@ -52,9 +55,25 @@ def reasons_of(results: Results) -> dict[str, str]:
     return {key: f"{text} {measured.get(key, '')}".strip() for key, text in REASONS.items() if key in named}
 
 
-def _told(head: str, parts: list[str], between: str = "; ") -> str:
-    """A sentence about several things, or nothing where there are none."""
-    return f"{head}{between.join(parts)}." if parts else ""
+def _checked(checks: pd.DataFrame | None, name: str) -> dict[str, list[Row]]:
+    """The rows of one check by data set."""
+    if checks is None:
+        return {}
+    groups = where(checks, check=name).groupby("dataset", sort=False)
+    return {str(dataset): group.to_dict("records") for dataset, group in groups}
+
+
+def _by_dataset(checks: pd.DataFrame | None, name: str, tell: Callable[[str, list[Row]], str]) -> str:
+    """One sentence about a check: what is said of each data set, under the check's own words."""
+    found = _checked(checks, name)
+    said = [f"{DATASETS[dataset]} {sentence}" for dataset, rows in found.items() if (sentence := tell(dataset, rows))]
+    seeds = [len(rows) for rows in found.values()][-1:]
+    return f"{TEXT['checks'][name].format(seeds=sum(seeds))} {'; '.join(said)}." if said else ""
+
+
+def _paper(method: str, dataset: str, model: str = "lr") -> float:
+    """The paper's L2 cost."""
+    return COSTS["l2"][model][method][dataset].mean
 
 
 def _overshoot(results: Results) -> str:
@@ -64,15 +83,7 @@ def _overshoot(results: Results) -> str:
         for row in where(results.methods, setting="published", method="scfe").to_dict("records")
         if math.isfinite(row["cost_over_plain"])
     ]
-    return _told("Its points cost this many times what the nearest accepted point costs: ", said, ", ")
-
-
-def _checked(checks: pd.DataFrame | None, name: str) -> dict[str, list[Row]]:
-    """The rows of one check by data set."""
-    if checks is None:
-        return {}
-    groups = where(checks, check=name).groupby("dataset", sort=False)
-    return {str(dataset): group.to_dict("records") for dataset, group in groups}
+    return f"{TEXT['checks']['overshoot']} {', '.join(said)}." if said else ""
 
 
 def _steps(results: Results) -> str:
@@ -82,120 +93,62 @@ def _steps(results: Results) -> str:
         steps = listed([f"{row['value']:,.0f}" for row in rows])
         measured = where(results.methods, setting="published", dataset=dataset, model="lr", method="scfe")
         nearest = measured["l2"] / measured["cost_over_plain"]  # the cost of our nearest accepted points
-        paper = COSTS["l2"]["lr"]["scfe"][dataset].mean / nearest.iloc[0] if len(nearest) else math.nan
+        paper = _paper("scfe", dataset) / nearest.iloc[0] if len(nearest) else math.nan
         beside = f" (the paper: {paper:.2f})" if math.isfinite(paper) else ""
-        ratios = ", ".join(f"{row['share']:.2f}" for row in rows)
-        said.append(f"{DATASETS[dataset]} {ratios}{beside}")
-    head = f" It depends on the steps that a person may have: with {steps}, logistic regression, the first of the "
-    more = " The run allows 100,000; the paper's text names no number."
-    return _told(f"{head}denied, ", said) + more if said else ""
+        said.append(f"{DATASETS[dataset]} {', '.join(format(row['share'], '.2f') for row in rows)}{beside}")
+    return f" {TEXT['checks']['scfe_steps'].format(steps=steps, ratios='; '.join(said))}" if said else ""
 
 
-def _authors_problem(checks: pd.DataFrame | None) -> str:
+def _authors_problem(dataset: str, rows: list[Row]) -> str:
     """The optimum of the problem that the authors' code poses, beside the paper's cost."""
-    said = [
-        f"{DATASETS[dataset]} {with_error(rows[0]['l2'], rows[0]['l2_se'])} (the paper "
-        f"{COSTS['l2']['lr']['rocerf'][dataset].mean:.2f})"
-        for dataset, rows in _checked(checks, "authors_problem").items()
-    ]
-    head = "Their own problem (no penalty in the Hessian but 0.01 on its diagonal, rows chosen once at the person) has"
-    return _told(f"{head} the optimum ", said)
+    return f"{with_error(rows[0]['l2'], rows[0]['l2_se'])} (the paper {_paper('rocerf', dataset):.2f})"
 
 
-def _seed_ranges(checks: pd.DataFrame | None) -> dict[str, tuple[float, float]]:
-    """What C-CHVAE costs over seeds, least and most, by data set."""
-    costs = {
-        dataset: [row["l2"] for row in rows if math.isfinite(row["l2"])]
-        for dataset, rows in _checked(checks, "cchvae_seed").items()
-    }
-    return {dataset: (min(found), max(found)) for dataset, found in costs.items() if found}
+def _range(rows: list[Row]) -> tuple[float, float] | None:
+    """What C-CHVAE costs over seeds, least and most."""
+    costs = [row["l2"] for row in rows if math.isfinite(row["l2"])]
+    return (min(costs), max(costs)) if costs else None
 
 
-def _seeds(checks: pd.DataFrame | None) -> str:
+def _seeds(dataset: str, rows: list[Row]) -> str:
     """What C-CHVAE costs by seed, and whether that reaches the paper's value."""
-    said = []
-    for dataset, (low, high) in _seed_ranges(checks).items():
-        paper = COSTS["l2"]["lr"]["cchvae"][dataset].mean
-        inside = "within" if low <= paper <= high else "outside, so that the seed does not explain it"
-        said.append(f"{DATASETS[dataset]} {low:.2f} to {high:.2f} (the paper's {paper:.2f} is {inside})")
-    count = [len(rows) for rows in _checked(checks, "cchvae_seed").values()][-1:]
-    return _told(f"With {sum(count)} seeds, logistic regression, the first of the denied: ", said)
-
-
-def unexplained(row: Row, model: str, norm: str, checks: pd.DataFrame | None) -> str:
-    """Where a reason was measured and does not carry as far as the paper's value, how far it carries; else empty.
-
-    >>> row = {"dataset": "german", "method": "rocerf", "published": 1.0, "paper": 1.35, "published_verdict": "lower"}
-    >>> unexplained(row, "lr", "l2", None)
-    'b gives 1.06 to 1.31'
-    """
-    if model != "lr" or row["published_verdict"] not in ("higher", "lower"):
+    found, paper = _range(rows), _paper("cchvae", dataset)
+    if found is None:
         return ""
-    if row["method"] == "rocerf" and row["published_verdict"] == "lower":
-        low, high = (share * row["published"] for share in ABOVE)
-        return "" if low <= row["paper"] <= high else f"b gives {low:.2f} to {high:.2f}"
-    ranges = _seed_ranges(checks)
-    if row["method"] == "cchvae" and row["dataset"] in ranges:
-        # Measured for L2, and the L1 norm is that of the same points.
-        (low, high), paper = ranges[row["dataset"]], COSTS["l2"]["lr"]["cchvae"][row["dataset"]].mean
-        if not low <= paper <= high:
-            return f"e gives {low:.2f} to {high:.2f}{'' if norm == 'l2' else ' in L2'}"
-    return ""
+    inside = "within" if found[0] <= paper <= found[1] else "outside, so that the seed does not explain it"
+    return f"{found[0]:.2f} to {found[1]:.2f} (the paper's {paper:.2f} is {inside})"
 
 
-def unexplained_sentences(results: Results) -> list[str]:
-    """The L2 costs that differ from the paper's by more than what was measured can carry."""
-    return [
-        f"{METHODS[row['method']]} on {DATASETS[row['dataset']]}, logistic regression, is not explained: ours is "
-        f"{row['published']:.2f}, the paper's {row['paper']:.2f}, and {said}."
-        for row in cost_table(results, "l2", "lr").to_dict("records")
-        if (said := unexplained(row, "lr", "l2", results.checks))
-    ]
-
-
-def _weights(checks: pd.DataFrame | None) -> str:
+def _weights(chosen: dict[str, list[Row]], dataset: str, rows: list[Row]) -> str:
     """What ROAR costs with the weight that was chosen, one step beside it, and where it is nearest to the paper's."""
-    chosen = {dataset: rows[0]["value"] for dataset, rows in _checked(checks, "roar_chosen").items()}
-    said = []
-    for dataset, rows in _checked(checks, "roar_lambda").items():
-        paper, middle = COSTS["l2"]["lr"]["roar"][dataset].mean, chosen.get(dataset, math.nan)
-        costs = {row["value"]: row["l2"] for row in rows if math.isfinite(row["l2"])}
-        if middle not in costs:
-            continue
-        nearest = min(costs, key=lambda lam: abs(costs[lam] - paper))
-        shown = [middle, *(lam for lam in costs if lam != middle and (abs(lam - middle) < 0.15 or lam == nearest))]
-        answered = {row["value"]: _some(row["answered"], row["people"], " answered") for row in rows}
-        words = {middle: f"λ = {middle:g}, which was chosen"}
-        each = [f"{costs[lam]:.2f} with {words.get(lam, f'{lam:g}')}{answered[lam]}" for lam in shown]
-        said.append(f"{DATASETS[dataset]} {', '.join(each)} (paper {paper:.2f})")
-    return _told("Logistic regression, the first of the denied: ", said)
+    paper, middle = _paper("roar", dataset), chosen[dataset][0]["value"] if dataset in chosen else math.nan
+    known = {row["value"]: row for row in rows if math.isfinite(row["l2"])}
+    if middle not in known:
+        return ""
+    nearest = min(known, key=lambda lam: abs(known[lam]["l2"] - paper))
+    shown = [middle, *(lam for lam in known if lam != middle and (abs(lam - middle) < 0.15 or lam == nearest))]
+    names = {lam: f"λ = {lam:g}, which was chosen" if lam == middle else f"{lam:g}" for lam in shown}
+    each = [f"{known[lam]['l2']:.2f} with {names[lam]}{_some(known[lam], ' answered')}" for lam in shown]
+    return f"{', '.join(each)} (paper {paper:.2f})"
 
 
-def _some(answered: float, people: float, words: str) -> str:
+def _some(row: Row, words: str, setting: str = "") -> str:
     """How many were answered, in brackets, where it was not everybody."""
+    answered, people = row[f"{setting}answered"], row[f"{setting}people"]
     return f" ({part_of(answered, people)}{words})" if answered < people else ""
 
 
-def _samplings(checks: pd.DataFrame | None) -> str:
+def _samplings(widened: dict[str, list[Row]], dataset: str, rows: list[Row]) -> str:
     """What the paper's method costs on networks, by the points that its stand-in is fitted to."""
-    widened = _checked(checks, "stand_in_widened")
-    said = [
-        f"{DATASETS[dataset]} {rows[0]['l2']:.2f}, with ours {widened[dataset][0]['l2']:.2f} (the paper "
-        f"{COSTS['l2']['nn']['rocerf'][dataset].mean:.2f})"
-        for dataset, rows in _checked(checks, "stand_in_authors").items()
-        if dataset in widened
-    ]
-    return _told("The paper's method, the first of the denied, with the authors' points: ", said)
+    if dataset not in widened:
+        return ""
+    paper = _paper("rocerf", dataset, "nn")
+    return f"{rows[0]['l2']:.2f}, with ours {widened[dataset][0]['l2']:.2f} (the paper {paper:.2f})"
 
 
-def _stand_ins(checks: pd.DataFrame | None) -> str:
+def _stand_ins(_dataset: str, rows: list[Row]) -> str:
     """How many of the ends of ROAR's descent the network accepts, and what all of them cost."""
-    said = [
-        f"{DATASETS[dataset]} {percent(rows[0]['share'], 0)}, {rows[0]['l2']:.2f} ({rows[0]['people']:.0f} people)"
-        for dataset, rows in _checked(checks, "roar_stand_in").items()
-    ]
-    head = "Share of its points that the network accepts, and mean cost of all of them, accepted or not"
-    return _told(f"{head}: ", said)
+    return f"{percent(rows[0]['share'], 0)}, {rows[0]['l2']:.2f} ({rows[0]['people']:.0f} people)"
 
 
 def german_epochs_sentence(checks: pd.DataFrame | None) -> str:
@@ -210,7 +163,36 @@ def german_epochs_sentence(checks: pd.DataFrame | None) -> str:
             counts, seeds = (listed([f"{value:.0f}" for value in rows[name]]) for name in ("denied", "value"))
             people = f"{rows['people'].max():.0f} people (seeds {seeds})"
             said.append(f"after {epochs} epochs it denies {counts} of {people}")
-    return f"{_told('', said).capitalize()} The {paper}" if said else ""
+    return f"{'; '.join(said).capitalize()}. The {paper}" if said else ""
+
+
+def unexplained(row: Row, model: str, norm: str, checks: pd.DataFrame | None) -> str:
+    """Where a reason was measured and does not carry as far as the paper's value, how far it carries; else empty.
+
+    >>> row = {"dataset": "german", "method": "rocerf", "published": 1.0, "paper": 1.35, "published_verdict": "lower"}
+    >>> unexplained(row, "lr", "l2", None)
+    'b gives 1.06 to 1.31'
+    """
+    if model != "lr" or row["published_verdict"] not in ("higher", "lower"):
+        return ""
+    if row["method"] == "rocerf" and row["published_verdict"] == "lower":
+        low, high = (share * row["published"] for share in ABOVE)
+        return "" if low <= row["paper"] <= high else f"b gives {low:.2f} to {high:.2f}"
+    found = _range(_checked(checks, "cchvae_seed").get(row["dataset"], []))
+    if row["method"] == "cchvae" and found and not found[0] <= _paper("cchvae", row["dataset"]) <= found[1]:
+        # Measured for L2, and the L1 norm is that of the same points.
+        return f"e gives {found[0]:.2f} to {found[1]:.2f}{'' if norm == 'l2' else ' in L2'}"
+    return ""
+
+
+def unexplained_sentences(results: Results) -> list[str]:
+    """The L2 costs that differ from the paper's by more than what was measured can carry."""
+    return [
+        f"{METHODS[row['method']]} on {DATASETS[row['dataset']]}, logistic regression, is not explained: ours is "
+        f"{row['published']:.2f}, the paper's {row['paper']:.2f}, and {said}."
+        for row in cost_table(results, "l2", "lr").to_dict("records")
+        if (said := unexplained(row, "lr", "l2", results.checks))
+    ]
 
 
 def known_reasons(row: Row, model: str, norm: str) -> list[str]:
@@ -253,9 +235,9 @@ def cost_sentence(row: Row, model: str, norm: str, checks: pd.DataFrame | None =
 
 
 def _measured(row: Row, setting: str) -> str:
-    people, answered = row[f"{setting}_people"], row[f"{setting}_answered"]
     if math.isfinite(row[setting]):
-        return with_error(row[setting], row[f"{setting}_se"]) + _some(answered, people, " people answered")
+        return with_error(row[setting], row[f"{setting}_se"]) + _some(row, " people answered", f"{setting}_")
+    people = row[f"{setting}_people"]
     return f"none of {people:.0f} people was answered" if people > 0 else "nobody is denied"
 
 

@@ -1,9 +1,9 @@
 """The paper's experiment as jobs: what is run, and what each job computes.
 
-Every (setting, data set, model) has one `model` job; from it come the `explain` jobs (one for each method, in parts
-of people where each person is worked on alone), the `retrain` jobs (one for each share of rows and chunk of removals;
-what they train judges every method alike), then for each method a `measure` job and, for logistic models, a `worst`
-job. `theorem` jobs stand alone. Retrained models are kept as arrays, so that another method costs no retraining.
+Every (setting, data set, model) has one `model` job; from it come the `explain` jobs (one for each method, in parts of
+people where each person is worked on alone), the `retrain` jobs (one for each share of rows and chunk of removals; what
+they train judges every method alike), then for each method a `measure` job and, for logistic models, a `worst` job.
+`theorem` jobs stand alone. Retrained models are kept as arrays, so that another method costs no retraining.
 """
 
 from __future__ import annotations
@@ -295,8 +295,8 @@ def _kind(model: str) -> Any:
 def people_of(data: Dataset, setting: str) -> Array:
     """Test people (P, d) as the setting sees them.
 
-    The paper's code standardises the test file by the test file's own mean and spread: a person is then
-    ``mean_train + sd_train (x - mean_test) / sd_test`` in the columns of the training rows.
+    The paper's code standardises the test file by the test file's own mean and spread: a person is then ``mean_train +
+    sd_train (x - mean_test) / sd_test`` in the columns of the training rows.
     """
     if setting != "published":
         return data.test.X

@@ -93,25 +93,23 @@ class ExperimentSettings:
     evaluation_seed: int = 2023
 
     def __post_init__(self) -> None:
-        for name, known in _NAMES.items():
-            object.__setattr__(self, name, _named(getattr(self, name), name, known))
-        for name in ("alphas", "sensitivity_k"):
-            object.__setattr__(self, name, _shares(getattr(self, name), name))
+        checked: dict[str, Any] = {name: _named(getattr(self, name), name, known) for name, known in _NAMES.items()}
+        checked |= {name: _shares(getattr(self, name), name) for name in ("alphas", "sensitivity_k")}
         for name in ("simulated", "theorem_sizes", "theorem_k"):
             values = _listed(getattr(self, name), name)
-            object.__setattr__(self, name, tuple(positive_whole(value, f"every entry of {name}") for value in values))
-        if len(self.simulated) != 3:
-            raise OptionError(f"Expected simulated to be three numbers of networks, got {list(self.simulated)}.")
-        object.__setattr__(self, "epochs", _by_dataset(self.epochs, "epochs"))
-        for name in ("trials", "chunk", "worst_people"):
+            checked[name] = tuple(positive_whole(value, f"every entry of {name}") for value in values)
+        if len(checked["simulated"]) != 3:
+            raise OptionError(f"Expected simulated to be three numbers of networks, got {list(checked['simulated'])}.")
+        checked["epochs"] = _by_dataset(self.epochs, "epochs")
+        for name in ("trials", "chunk", "worst_people", *(() if self.people is None else ("people",))):
             positive_whole(getattr(self, name), name)
-        if self.people is not None:
-            positive_whole(self.people, "people")
-        object.__setattr__(self, "k", _shares([self.k], "k")[0])
+        (checked["k"],) = _shares([self.k], "k")
         one_of(self.worst_effort, "worst_effort", EFFORTS)
         if not isinstance(self.device, str):
             raise OptionError(f"Expected device to be a name such as cpu or cuda, got {self.device!r}.")
         checked_seed(self.seed), checked_seed(self.evaluation_seed)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def preset_named(cls, name: str) -> ExperimentSettings:
@@ -132,22 +130,18 @@ class ExperimentSettings:
         except ValueError as error:
             said = " ".join(str(error).split())
             raise FileFormatError(f"Expected settings in YAML, got {path} which is not ({said}); correct it.") from None
-        if document is None:
-            document = {}
-        if not isinstance(document, dict):
-            raise FileFormatError(
-                f"Expected settings as 'name: value' lines in {path}, got {type(document).__name__}; correct it."
-            )
-        return cls.from_dict({str(name): value for name, value in document.items()}, preset)
+        if not isinstance(document, dict | None):
+            got = type(document).__name__
+            raise FileFormatError(f"Expected settings as 'name: value' lines in {path}, got {got}; correct it.")
+        return cls.from_dict({str(name): value for name, value in (document or {}).items()}, preset)
 
     def changed(self, **values: Any) -> ExperimentSettings:
         """The same settings with some values replaced."""
         known = [entry.name for entry in fields(self)]
         unknown = sorted(set(values) - set(known))
         if unknown:
-            raise OptionError(
-                f"Expected settings among {', '.join(known)}, got {', '.join(unknown)}; correct the spelling."
-            )
+            got = ", ".join(unknown)
+            raise OptionError(f"Expected settings among {', '.join(known)}, got {got}; correct the spelling.")
         return replace(self, **values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -150,8 +150,8 @@ def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
         return None
     if absent:
         raise FileFormatError(
-            f"Expected the columns {', '.join(columns)} in {path.name}, {', '.join(absent)} not found; "
-            "run `rocerf reproduce` again with this version."
+            f"Expected the columns {', '.join(columns)} in {path.name}, {', '.join(absent)} not found; run "
+            "`rocerf reproduce` again with this version."
         )
     return table
 

@@ -1,8 +1,8 @@
 """A check of Theorems 4.1 and 4.2: what robustness costs, against k/n, for growing training sets.
 
-The model is the one the theorems speak of: logistic regression with the *mean* penalty,
-``(1/n) sum_i (loss_i + gamma theta'P theta)``. Under scikit-learn's fixed penalty the constant would change with n. The
-extra cost is the mean cost of `first_order` with margin 0 minus that of the plain counterfactual.
+The model is the one the theorems speak of: logistic regression with the *mean* penalty, ``(1/n) sum_i (loss_i + gamma
+theta'P theta)``. Under scikit-learn's fixed penalty the constant would change with n. The extra cost is the mean cost
+of `first_order` with margin 0 minus that of the plain counterfactual.
 
 **The bound, with nothing left unnamed.** Let ``w`` be the slopes over standardised columns (cost is measured there),
 ``v_i = H^-1 g_i`` with the total Hessian, and ``x~`` a point with its 1 for the intercept. For k deletions the estimate
@@ -17,8 +17,7 @@ on: the theorem's ``k C / (n |theta|)`` with ``C = C_2 B``, except that B is not
 The ``C_1`` of the theorem buys validity through a margin; with margin 0 it has no part in the cost. Theorem 4.2, for a
 linear score, is the same with ``C_2 = max_i |g_i| |(H/n)^-1|`` (its C_2 C_4), a looser constant. Its strongly convex
 case does not arise, since a linear score is not strongly convex; as printed it drops a square, and the bound should
-read ``sqrt(2kC/(n mu))``. Where k/n is so large that the denominator is not positive, this
-version of the bound ends.
+read ``sqrt(2kC/(n mu))``. Where k/n is so large that the denominator is not positive, this version of the bound ends.
 """
 
 from __future__ import annotations

@@ -14,6 +14,18 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EP
 
 _RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 
+#: What was written to a handle is on the disk, not only in memory.
+flush = os.fsync
+
+#: A draft becomes the target in one step, whatever file was there.
+put_in_place = os.replace
+
+#: Remove a file, by its name; and a folder that holds nothing.
+remove, remove_empty = os.unlink, os.rmdir
+
+#: A folder gets another name in one step; refused where that is a folder that holds something.
+rename_folder = os.rename
+
 
 def create(path: Path, mode: int) -> int:
     """A new file that nobody else made, open for writing."""
@@ -27,13 +39,8 @@ def write(handle: int, content: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def flush(handle: int) -> None:
-    """What was written is on the disk, not only in memory."""
-    os.fsync(handle)
-
-
 def flush_all() -> None:
-    """The same for everything written so far, by one call: thousands of single ones would take half a minute."""
+    """Everything written so far is on the disk, by one call: thousands of single ones would take half a minute."""
     if hasattr(os, "sync"):
         os.sync()
 
@@ -55,26 +62,6 @@ def flush_folder(folder: Path) -> None:
 def make_folder(folder: Path) -> None:
     """A new folder for its owner only."""
     folder.mkdir(mode=0o700)
-
-
-def put_in_place(draft: Path, target: Path) -> None:
-    """The draft becomes the target in one step, whatever file was there."""
-    os.replace(draft, target)
-
-
-def remove(path: Path) -> None:
-    """A file, by its name."""
-    path.unlink()
-
-
-def remove_empty(folder: Path) -> None:
-    """A folder that holds nothing."""
-    folder.rmdir()
-
-
-def rename_folder(old: Path, new: Path) -> None:
-    """In one step; refused where the new name is a folder that holds something."""
-    os.rename(old, new)
 
 
 def exchange(one: Path, other: Path) -> bool:

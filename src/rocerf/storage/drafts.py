@@ -64,19 +64,19 @@ def drafts_of(target: Path, ending: str) -> list[Path]:
     found = [
         path
         for path in _listed(target.parent, ending)
-        if (told := _NAME.fullmatch(path.name)) and told["target"] == digest
+        if (parts := _NAME.fullmatch(path.name)) and parts["target"] == digest
     ]
     return sorted(found, key=_changed, reverse=True)
 
 
 def abandoned(draft: Path) -> bool:
     """Whether the writer of a draft is gone: its process ended, or on another machine it was long ago."""
-    told = _NAME.fullmatch(draft.name)
-    if told is None:
+    parts = _NAME.fullmatch(draft.name)
+    if parts is None:
         return False
-    if told["host"] != _host() or os.name != "posix":
+    if parts["host"] != _host() or os.name != "posix":
         return time.time() - _changed(draft) > OLD
-    pid = int(told["pid"])
+    pid = int(parts["pid"])
     return draft.name not in _own if pid == os.getpid() else not _alive(pid)
 
 

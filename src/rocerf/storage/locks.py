@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -24,33 +24,34 @@ WAIT, LOOK = 2.0, 0.01
 @contextmanager
 def writing_in(folder: Path) -> Iterator[None]:
     """Meanwhile nobody takes our drafts in this folder for abandoned ones."""
-    handle = _opened(folder)
-    try:
+    with _opened(folder) as handle:
         deadline = time.monotonic() + WAIT
         while _locked(handle, shared=True) is False and time.monotonic() < deadline:
             time.sleep(LOOK)
         yield
-    finally:
-        _released(handle)
 
 
 @contextmanager
 def clearing_up(folder: Path) -> Iterator[bool | None]:
     """Whether nobody writes in this folder, nor begins to meanwhile; None where the system cannot tell."""
-    handle = _opened(folder)
-    try:
+    with _opened(folder) as handle:
         yield _locked(handle, shared=False)
-    finally:
-        _released(handle)
 
 
-def _opened(folder: Path) -> int | None:
-    if sys.platform == "win32":
-        return None
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """The folder, to be locked; None where a system cannot open or lock one."""
+    handle = None
+    if sys.platform != "win32":
+        with suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY)
     try:
-        return os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
+        yield handle
+    finally:
+        if sys.platform != "win32" and handle is not None:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a child that was forked meanwhile has the handle, too
+            os.close(handle)
 
 
 def _locked(handle: int | None, *, shared: bool) -> bool | None:
@@ -63,14 +64,3 @@ def _locked(handle: int | None, *, shared: bool) -> bool | None:
     except OSError:  # network disks may know no such locks
         return None
     return True
-
-
-def _released(handle: int | None) -> None:
-    if sys.platform == "win32" or handle is None:
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_UN)  # a child that was forked meanwhile has the handle, too
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

@@ -4,30 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 
 from rocerf.errors import FileFormatError, MissingExtraError, RocerfError
-
-
-@dataclass(frozen=True)
-class FileRead(PathLike[str]):
-    """A file whose bytes were read already, and checked: they are taken as they are, and not read again."""
-
-    path: Path
-    content: bytes
-
-    def __fspath__(self) -> str:
-        return fspath(self.path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
-def bytes_of(path: str | PathLike[str]) -> bytes:
-    """The bytes of a file."""
-    return path.content if isinstance(path, FileRead) else Path(path).read_bytes()
 
 
 @contextmanager
@@ -52,7 +31,7 @@ def told_as(
 def reading(
     path: str | PathLike[str], form: str, writer: str, advice: str = "save the model again with this version"
 ) -> AbstractContextManager[None]:
-    """As :func:`told_as`, of a file written by that writer; one that is not there, or closed to us, is told as such."""
+    """As :func:`told_as`, of a file written by that writer; one that is not there, or closed to us, stays that."""
     expected = f"a file written by {writer} ({form})"
     return told_as(
         expected, f"{path} which is not", advice, but=(FileNotFoundError, PermissionError, MissingExtraError)

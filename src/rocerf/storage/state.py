@@ -18,23 +18,28 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.storage.reading import bytes_of, reading, told_as
+from rocerf.errors import OptionError
+from rocerf.storage.reading import reading, told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.whole_file import write_bytes
+
+#: Names of values and of arrays that the bytes of a state have for themselves ("file" is NumPy's).
+_VALUES, _ARRAYS = ("format", SEAL), ("about", "file")
 
 _ADVICE = "save the model again with this version"
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Plain values (what JSON holds, none named "format") and arrays, of a format such as "rocerf-logistic-model/2".
+    """Plain values (what JSON holds) and arrays, of a format such as "rocerf-logistic-model/2".
 
     States may hold others, each under a name: :meth:`joined` and :meth:`part`. ``source`` says in messages where this
     one came from.
@@ -71,11 +76,17 @@ class State:
     def understood(self, form: str, writer: str, advice: str = _ADVICE) -> Iterator[None]:
         """Whatever goes wrong while something is made from this state is one error of ours, another format first."""
         with reading(self.source, form, writer, advice):
-            self._refuse_other_than(form)
+            _refuse_other_format(self.format, form)
             yield
 
     def to_bytes(self) -> bytes:
         """All of it, sealed with a checksum, as the bytes of an ``.npz`` file: arrays and one JSON text, no pickle."""
+        taken = [*(name for name in self.values if name in _VALUES), *(name for name in self.arrays if name in _ARRAYS)]
+        if taken:
+            raise OptionError(
+                f"Expected values not named {' or '.join(_VALUES)} and arrays not named {' or '.join(_ARRAYS)} in a "
+                f"state, got {taken[0]!r}; rename it."
+            )
         plain = json.loads(json.dumps({"format": self.format, **self.values}))
         buffer = io.BytesIO()
         about = np.array(json.dumps(sealed(plain, self.arrays)))
@@ -94,14 +105,9 @@ class State:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
-        state = cls(about["format"], about, arrays, source)
-        state._refuse_other_than(form or state.format)  # first: former formats have no seal
+        _refuse_other_format(about["format"], form or about["format"])  # first: former formats have no seal
         check_seal(about, arrays)
-        return replace(state, values={key: value for key, value in about.items() if key not in ("format", SEAL)})
-
-    def _refuse_other_than(self, form: str) -> None:
-        if self.format != form:
-            raise ValueError(f"its format is {self.format!r}")
+        return cls(about["format"], {key: about[key] for key in about if key not in _VALUES}, arrays, source)
 
     def write(self, path: str | PathLike[str], *, private: bool = True) -> None:
         """Keep it in one file, written in one step; a ``private`` one is its owner's only."""
@@ -111,4 +117,9 @@ class State:
     def read(cls, path: str | PathLike[str], form: str, writer: str, advice: str = _ADVICE) -> Self:
         """From a file of this format, written by ``writer``; whatever is wrong with it is one error of ours."""
         with reading(path, form, writer, advice):
-            return cls._unpacked(bytes_of(path), str(path), form)
+            return cls._unpacked(Path(path).read_bytes(), str(path), form)
+
+
+def _refuse_other_format(found: str, form: str) -> None:
+    if found != form:
+        raise ValueError(f"its format is {found!r}")

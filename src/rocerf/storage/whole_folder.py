@@ -3,7 +3,7 @@
 Everything goes into a draft beside it, for its owner only, and is flushed to the disk. Then draft and folder swap
 names: in one step where the system can exchange two folders (Linux), else by two renames, and whoever comes between
 them, or finds what a killed writer left there, waits or puts the folder back. What was there is then removed, and only
-what is ours of it; if that fails it is told, because training rows may be left in it.
+what is ours of it; if that fails it is said, because training rows may be left in it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ TRIES = 200
 WAIT, LOOK, MISSES = 2.0, 0.01, 5
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
-
 
 #: Which of the known files found in a folder, given with their content, are of one writing of ours.
 Ours = Callable[[Mapping[str, bytes]], Collection[str]]
@@ -139,15 +138,16 @@ class _Kind:
                 "lost; name a new folder."
             )
         if Path.cwd() == target:
-            raise OptionError(
-                f"Expected a folder that can be replaced as a whole, got the one we are in, {target}; name a folder in "
-                "it."
-            )
+            raise _irreplaceable(f"the one we are in, {target}")
 
 
 def check_replaceable(path: str | PathLike[str], known: Collection[str], ours: Ours = list) -> None:
     """Refuse a folder that :func:`write_folder` would not replace; to be asked before long work, too."""
     _Kind(known, ours).check_replaceable(Path(os.path.realpath(path)))
+
+
+def _irreplaceable(got: str) -> OptionError:
+    return OptionError(f"Expected a folder that can be replaced as a whole, got {got}; name a folder in it.")
 
 
 #: What could not be removed, and why.
@@ -166,7 +166,8 @@ def _written(target: Path, fill: Callable[[Path], None], kind: _Kind) -> _Left:
         _swap(draft, target, kind, left)
         disk.flush_folder(target.parent)
     finally:
-        left += _given_up(draft, target, kind) if _is(draft, made) else _replaced(draft, target, kind)
+        came_to_nothing = _is(draft, made)
+        left += _cleared(draft, kind.others(draft), target) if came_to_nothing else _replaced(draft, target, kind)
         done(draft)
     return left
 
@@ -176,11 +177,6 @@ def _is(folder: Path, inode: int) -> bool:
         return folder.stat().st_ino == inode
     except OSError:
         return False
-
-
-def _given_up(draft: Path, target: Path, kind: _Kind) -> _Left:
-    """Remove a draft that came to nothing; what is left of it."""
-    return _cleared(draft, kind.others(draft), target)
 
 
 def _replaced(folder: Path, target: Path, kind: _Kind) -> _Left:
@@ -246,10 +242,7 @@ def _swap(draft: Path, target: Path, kind: _Kind, left: _Left) -> None:
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise
-        raise OptionError(
-            f"Expected a folder that can be replaced as a whole, got {target}, which is mounted or in use; name a "
-            "folder in it."
-        ) from error
+        raise _irreplaceable(f"{target}, which is mounted or in use") from error
     raise OSError(errno.EBUSY, "Others write this folder again and again", os.fspath(target))
 
 
@@ -274,7 +267,7 @@ def _moved_aside(draft: Path, target: Path, kind: _Kind, left: _Left) -> bool:
         swapped = _renamed(draft, target)
     finally:
         if not os.path.lexists(target):
-            with suppress(OSError):  # what stopped us is told; whoever looks next puts it back
+            with suppress(OSError):  # what stopped us is raised; whoever looks next puts it back
                 disk.rename_folder(aside, target)
         done(aside)
         left += _replaced(aside, target, kind)
@@ -293,5 +286,5 @@ def _renamed(draft: Path, target: Path) -> bool:
 
 def _moment(target: Path) -> tuple[int, ...]:
     """What changes when another folder gets this name."""
-    told = target.stat()
-    return told.st_dev, told.st_ino, told.st_ctime_ns, told.st_mtime_ns
+    now = target.stat()
+    return now.st_dev, now.st_ino, now.st_ctime_ns, now.st_mtime_ns

@@ -3,23 +3,24 @@
 Every piece covers some family of deletions and offers
 
 - ``lower(points)``: a lower bound of ``x'theta_S`` for every S of its family;
-- ``linearise(point)``: ``(value, slope)`` such that ``value + slope'(x' - x)`` is at least the
-  piece's concave bound at every ``x'`` (a cutting plane);
+- ``linearise(point)``: ``(value, slope)`` such that ``value + slope'(x' - x)`` is at least the piece's concave bound at
+  every ``x'`` (a cutting plane);
 - ``cheap_lower(points)``: a cheap lower bound of ``lower``, to skip pieces that cannot matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.certificate.curvature_bounds import Indices
-from rocerf.deletion.certificate.group_sums import SUM_TOLERANCE, top_k_sum
-from rocerf.types import Array
+from rocerf.deletion.certificate.group_sums import SUM_TOLERANCE, largest_values
+from rocerf.deletion.certificate.matrices import gram, length, lengths
+from rocerf.passes import SERIAL, chunks, each
+from rocerf.types import Array, Places
 
 _BISECTIONS = 48
 _BLOCK_ENTRIES = 2_000_000
@@ -43,20 +44,19 @@ class CutsPiece:
 
     def lower(self, points: Array, rows: Rows) -> Array:
         """The bound at each point."""
-        size = np.linalg.norm(points @ self.to_norm, axis=1)
-        block = max(1, _BLOCK_ENTRIES // len(self.thetas))
-        parts = [
-            (points[i : i + block] @ self.thetas.T - np.outer(size[i : i + block], self.error))
-            for i in range(0, len(points), block)
-        ]
-        return np.concatenate([part.min(axis=1) for part in parts]) if parts else size
+        size = lengths(points @ self.to_norm)
+
+        def of_block(part: slice) -> Array:
+            return np.asarray((points[part] @ self.thetas.T - np.outer(size[part], self.error)).min(axis=1))
+
+        return _in_blocks(of_block, len(points), len(self.thetas))
 
     cheap_lower = lower
 
     def linearise(self, point: Array, rows: Rows) -> tuple[float, Array]:
         """Value and slope of a cutting plane at one point."""
         white = point @ self.to_norm
-        size = float(np.linalg.norm(white))
+        size = length(white)
         values = self.thetas @ point - size * self.error
         worst = int(np.argmin(values))
         direction = self.to_norm @ white / size if size > 0 else np.zeros_like(point)
@@ -72,9 +72,9 @@ class SharpPiece:
         top-k_j[ (-w_j'Ax + zeta c_j/4)_+ + s(x) + zeta h/4 ]_+ + psi(r, zeta)
         + r |g0|_D / 2 + |x|_A |g0|_A,
 
-    ``w_j = omega_j rbar_j e_j x_j``, ``c_j = rbar_j g_j``, ``s(x) = -x'A Q theta`` and
-    ``psi = r^2/(4 zeta)`` for ``zeta >= r/Gamma``, else ``r Gamma/2 - zeta Gamma^2/4``.
-    The brace is jointly convex in (x, zeta), so its minimum over zeta is convex in x.
+    ``w_j = omega_j rbar_j e_j x_j``, ``c_j = rbar_j g_j``, ``s(x) = -x'A Q theta`` and ``psi = r^2/(4 zeta)`` for
+    ``zeta >= r/Gamma``, else ``r Gamma/2 - zeta Gamma^2/4``. The brace is jointly convex in (x, zeta), so its minimum
+    over zeta is convex in x.
     """
 
     theta: Array  # (p,)
@@ -91,26 +91,15 @@ class SharpPiece:
 
     def cheap_lower(self, points: Array, rows: Rows) -> Array:
         """The bound at a few values of zeta instead of the best one, many points at once."""
-        out = np.empty(len(points))
-        block = max(1, _BLOCK_ENTRIES // max(1, len(self.residual)))
-        for i in range(0, len(points), block):
-            part = points[i : i + block]
-            r = np.linalg.norm(part @ self.to_d, axis=1)
-            size = np.linalg.norm(part @ self.to_a, axis=1)
-            linear, shift = self._linear(part, rows)
-            drop = np.full(len(part), np.inf)
-            for factor in (0.0, 1.0, 2.0):
-                zeta = factor * r / self.gamma_d
-                moved = shift + zeta * self.pull_coupling / 4
-                terms = linear + zeta[:, None] * (self.coupled / 4)
-                terms += np.minimum(moved, 0.0)[:, None]
-                rest = r * self.gamma_d * (0.5 if factor == 0 else 0.25 / factor)
-                paid = self.k * np.maximum(moved, 0.0)
-                drop = np.minimum(drop, top_k_sum(terms, self.k) + paid + rest)
-            drop += r * self.g0_d / 2 + size * self.g0_a + self.rounding(size, r)
-            out[i : i + block] = part @ self.theta - drop
-        # A hair lower, so that a piece is never skipped because of rounding.
-        return out - 1e-9 * (1 + np.abs(out))
+        zetas = Zetas(self.coupled / 4, self.pull_coupling / 4, self.gamma_d, self.k, (0.0, 1.0, 2.0))
+
+        def of_block(part: slice) -> Array:
+            r = lengths(points[part] @ self.to_d)
+            size = lengths(points[part] @ self.to_a)
+            drop = zetas.drop(*self._linear(points[part], rows), r) + r * self.g0_d / 2 + size * self.g0_a
+            return a_hair_lower(points[part] @ self.theta - drop - self.rounding(size, r))
+
+        return _in_blocks(of_block, len(points), len(self.residual))
 
     def lower(self, points: Array, rows: Rows) -> Array:
         """The bound at each point."""
@@ -129,20 +118,19 @@ class SharpPiece:
     def _solve(self, point: Array, rows: Rows) -> tuple[float, float, Array]:
         """Return the bound at a point, and value and slope of its cutting plane.
 
-        Bisection brackets the best zeta by the sign of the derivative. The two ends give two
-        supporting planes of the jointly convex brace; mixed so that their zeta-slopes cancel
-        they give a plane in x alone that lies below the brace for every zeta.
+        Bisection brackets the best zeta by the sign of the derivative. The two ends give two supporting planes of the
+        jointly convex brace; mixed so that their zeta-slopes cancel they give a plane in x alone that lies below the
+        brace for every zeta.
         """
-        r = float(np.linalg.norm(point @ self.to_d))
-        size = float(np.linalg.norm(point @ self.to_a))
+        r = length(point @ self.to_d)
+        size = length(point @ self.to_a)
         linear, shift = self._linear(point[None], rows)
         brace = _Brace(linear[0], self.coupled, float(shift[0]), self, r)
         low, high = brace.bracket()
         best = min(low.value, high.value)
         total = high.slope - low.slope
         mix = high.slope / total if total > 0 else 1.0
-        base = mix * (low.value - low.slope * low.zeta)
-        base += (1 - mix) * (high.value - high.slope * high.zeta)
+        base = mix * (low.value - low.slope * low.zeta) + (1 - mix) * (high.value - high.slope * high.zeta)
         gradient = self._gradient(point, rows, low, high, mix, r, size)
         fixed = r * self.g0_d / 2 + size * self.g0_a
         score = float(point @ self.theta)
@@ -159,16 +147,51 @@ class SharpPiece:
         weight[high.members] += 1 - mix
         chosen = np.flatnonzero(weight)
         factor = (weight * rows.sign * self.residual)[chosen]
-        image = rows.design[chosen].T @ factor
-        image = image + (mix * low.count + (1 - mix) * high.count) * self.pull
+        image = rows.design[chosen].T @ factor + (mix * low.count + (1 - mix) * high.count) * self.pull
         gradient = -self.to_a @ (self.to_a.T @ image)
-        by_r = mix * _psi(r, low.zeta, self.gamma_d)[1]
-        by_r += (1 - mix) * _psi(r, high.zeta, self.gamma_d)[1]
+        by_r = mix * _psi(r, low.zeta, self.gamma_d)[1] + (1 - mix) * _psi(r, high.zeta, self.gamma_d)[1]
         if r > 0:
             gradient += (by_r + self.g0_d / 2) / r * (self.to_d @ (point @ self.to_d))
         if size > 0:
             gradient += self.g0_a / size * (self.to_a @ (point @ self.to_a))
         return gradient
+
+
+def _in_blocks(of_block: Callable[[slice], Array], count: int, width: int) -> Array:
+    """What a function says of so many points, (count,), asked about a few at a time: each takes ``width`` numbers."""
+    return np.concatenate(each(of_block, chunks(count, max(1, _BLOCK_ENTRIES // max(1, width))), SERIAL))
+
+
+def a_hair_lower(lower: Array) -> Array:
+    """A cheap bound, lowered so that no piece is skipped because of rounding."""
+    return lower - 1e-9 * (1 + np.abs(lower))
+
+
+@dataclass(frozen=True)
+class Zetas:
+    """The brace of the sharp bound at a few zeta: of one piece at many points, or of many pieces at one point.
+
+    ``coupled`` is (n,) or (m, n), ``pull`` and ``gamma`` are numbers or (m,). ``factors`` are the multiples of
+    ``r / Gamma_D`` at which zeta is tried; 0 and any positive number give valid bounds.
+    """
+
+    coupled: Array
+    pull: Any
+    gamma: Any
+    k: int
+    factors: tuple[float, ...]
+
+    def drop(self, linear: Array, shift: Array, r: Array) -> Array:
+        """The smallest value found, (m,), for ``-w_j'Ax`` (m, n), ``s(x)`` (m,) and ``|x|_D`` (m,)."""
+        drop = np.full(len(r), np.inf)
+        for factor in self.factors:
+            zeta = factor * r / self.gamma
+            moved = shift + zeta * self.pull
+            top = largest_values(linear + zeta[:, None] * self.coupled, self.k)
+            terms = np.maximum(top + np.minimum(moved, 0.0)[:, None], 0.0).sum(axis=1)
+            share = 0.5 - factor / 4 if factor <= 1 else 0.25 / factor  # psi at this zeta, over r Gamma_D
+            drop = np.minimum(drop, terms + self.k * np.maximum(moved, 0.0) + r * self.gamma * share)
+        return drop
 
 
 def _psi(r: float, zeta: float, gamma: float) -> tuple[float, float, float]:
@@ -185,7 +208,7 @@ class _End:
     zeta: float
     value: float
     slope: float
-    members: Indices
+    members: Places
     count: int
 
 
@@ -261,18 +284,16 @@ class SimplePiece:
     k: int
     spectral: bool
 
-    def cheap_lower(self, points: Array, rows: Rows) -> Array:
-        """The bound itself: there is nothing cheaper."""
-        return self.lower(points, rows)
-
     def lower(self, points: Array, rows: Rows) -> Array:
         """The bound at each point."""
         return np.array([self.linearise(point, rows)[0] for point in points])
 
+    cheap_lower = lower
+
     def linearise(self, point: Array, rows: Rows) -> tuple[float, Array]:
         """Value and slope of a cutting plane at one point."""
         white = point @ self.to_white
-        size = float(np.linalg.norm(white))
+        size = length(white)
         image = self.to_white @ white  # H^{-1} x
         effect = rows.design @ image
         values = -effect * rows.sign * self.residual
@@ -286,7 +307,7 @@ class SimplePiece:
         inner = rows.design[top].T @ (rows.sign * self.residual)[top] + count * self.pull
         rest, by_effect = self._rest(effect, rows)
         pulled = self.root_penalty * image
-        pulled_size = float(np.linalg.norm(pulled))
+        pulled_size = length(pulled)
         total = drop + rest + self.pull_rest * pulled_size + size * self.g0
         direction = -inner + rows.design.T @ by_effect
         if pulled_size > 0:
@@ -305,7 +326,7 @@ class SimplePiece:
             return float(np.abs(effect) @ self.remainder), direction
         white = rows.design @ self.to_white
         weight = np.abs(effect) * self.remainder
-        values, vectors = np.linalg.eigh((white * weight[:, None]).T @ white)
+        values, vectors = np.linalg.eigh(gram(white, weight))
         along = (white @ vectors[:, -1]) ** 2
         return float(max(values[-1], 0.0)), direction * along
 

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.certificate.about import FORMAT, CertifiedAbout
 from rocerf.deletion.certificate.bound_pieces import Piece, Rows, piece_from_arrays, piece_to_arrays
-from rocerf.deletion.certificate.curvature_bounds import Indices
 from rocerf.deletion.certificate.stacked_pieces import Fears
 from rocerf.errors import ModelError
 from rocerf.storage.state import State
-from rocerf.types import Array
+from rocerf.types import Array, Places
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Certificate:
     def drop(self, points: Array) -> Array:
         """Upper bounds of how far the score ``x'theta`` can fall, shape (P,); inf if not closed."""
         points = np.atleast_2d(points)
-        return np.asarray(points @ self.theta - self.lower(points))
+        return points @ self.theta - self.lower(points)
 
     def value_and_cut(self, points: Array) -> tuple[Array, Array]:
         """The proven lower bounds (P,) and slopes of cutting planes (P, p) of that concave function.
@@ -67,7 +66,7 @@ class Certificate:
         """Cheap bounds of all pieces, to skip those that cannot be the smallest."""
         return Fears(self.pieces, self.rows)
 
-    def _worst(self, points: Array) -> tuple[Array, Indices]:
+    def _worst(self, points: Array) -> tuple[Array, Places]:
         """Minimise over the pieces, skipping those that cannot be the smallest."""
         best = np.full(len(points), np.inf)
         worst = np.zeros(len(points), dtype=np.intp)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import CutsPiece
-from rocerf.deletion.certificate.curvature_bounds import Indices, slope
-from rocerf.deletion.certificate.problem import Problem, White, gradient_factor, whiten
-from rocerf.types import Array
+from rocerf.deletion.certificate.matrices import gram, largest_eigenvalue, length, lengths
+from rocerf.deletion.certificate.problem import Problem, White, whiten
+from rocerf.passes import chunks
+from rocerf.types import Array, Places
 
 _GRADIENT_GOAL = 1e-11  # of a full retraining, in white coordinates
 _BLOCK_GOAL = 1e-9  # of the models retrained in blocks; their error bound follows from it
@@ -19,19 +19,12 @@ _BLOCK_ENTRIES = 200_000
 
 def retrain(problem: Problem, start: Array, steps: int = 60) -> Array | None:
     """Minimise the problem's objective by damped Newton steps; None if it does not converge."""
-    x, sign, weight, penalty = problem.design, problem.sign, problem.weight, problem.penalty
-
-    def objective(point: Array) -> float:
-        loss = weight @ np.logaddexp(0.0, sign * (x @ point))
-        return float(loss + penalty @ (point * point) / 2)
-
-    theta, value = start.copy(), objective(start)
+    theta, value = start.copy(), problem.value(start)
     for _ in range(steps):
-        z = x @ theta
-        gradient = x.T @ gradient_factor(problem, z) + penalty * theta
-        hessian = (x * (weight * slope(z))[:, None]).T @ x + np.diag(penalty)
+        z = problem.design @ theta
+        gradient = problem.gradient(theta, z)
         try:
-            step = np.linalg.solve(hessian, gradient)
+            step = np.linalg.solve(problem.hessian(z), gradient)
         except np.linalg.LinAlgError:
             return None
         decrement = float(gradient @ step)
@@ -41,12 +34,12 @@ def retrain(problem: Problem, start: Array, steps: int = 60) -> Array | None:
             return theta
         length = 1.0
         while length > 1e-8:
-            trial = objective(theta - length * step)
+            trial = problem.value(theta - length * step)
             if trial <= value - 1e-4 * length * decrement or decrement < 1e-10 * (1 + abs(value)):
                 break
             length /= 2
         theta = theta - length * step
-        value = objective(theta)
+        value = problem.value(theta)
     return theta if decrement <= 1e-14 else None
 
 
@@ -54,13 +47,8 @@ def delete_row(problem: Problem, row: int) -> Problem | None:
     """Return the problem after one row has gone for good: retrained, one deletion fewer."""
     weight, deletable = problem.weight.copy(), problem.deletable.copy()
     weight[row], deletable[row] = 0.0, False
-    left = replace(
-        problem,
-        weight=weight,
-        deletable=deletable,
-        penalty=problem.penalty - problem.row_penalty,
-        k=problem.k - 1,
-    )
+    penalty = problem.penalty - problem.row_penalty
+    left = replace(problem, weight=weight, deletable=deletable, penalty=penalty, k=problem.k - 1)
     theta = retrain(left, problem.theta)
     return None if theta is None else replace(left, theta=theta)
 
@@ -68,16 +56,16 @@ def delete_row(problem: Problem, row: int) -> Problem | None:
 def error_radius(white: White) -> float | None:
     """Bound ``|H^{1/2}(optimum - theta)|`` from the gradient at theta; None if it is too large.
 
-    On the ball of radius r the Hessian is at least ``e^{-R r} H`` with ``R = max |H^{-1/2} x_i|``,
-    so the gradient points outwards on its surface once ``r e^{-R r} > |g|_{H^{-1}}``: the optimum
-    exists and is inside. ``r = 2 |g|`` does when ``R r <= 1/2``.
+    On the ball of radius r the Hessian is at least ``e^{-R r} H`` with ``R = max |H^{-1/2} x_i|``, so the gradient
+    points outwards on its surface once ``r e^{-R r} > |g|_{H^{-1}}``: the optimum exists and is inside. ``r = 2 |g|``
+    does when ``R r <= 1/2``.
     """
-    radius = 2 * float(np.linalg.norm(white.gradient)) + 1e-13
+    radius = 2 * length(white.gradient) + 1e-13
     reach = float(white.norms[white.live].max(initial=0.0))
     return radius if radius * reach <= 0.5 else None
 
 
-def rows_to_delete(problem: Problem) -> Indices:
+def rows_to_delete(problem: Problem) -> Places:
     """The rows whose single deletions differ: those with weight, and one without if rows share the penalty.
 
     A row of weight 0 has no loss, but under the mean penalty its deletion still takes Q from the penalty.
@@ -92,9 +80,8 @@ def rows_to_delete(problem: Problem) -> Indices:
 def single_deletions(white: White) -> CutsPiece | None:
     """Retrain the model and every model with one deletable row less; None if one has no optimum.
 
-    Newton steps with the Hessian of the full model, the deleted row taken out by a rank-one
-    formula, full gradient in every step. Where that stalls, a full retraining. The error of
-    each is bounded as in :func:`error_radius`, with
+    Newton steps with the Hessian of the full model, the deleted row taken out by a rank-one formula, full gradient in
+    every step. Where that stalls, a full retraining. The error of each is bounded as in :func:`error_radius`, with
 
         Hessian after deletion at theta + delta  >=  e^{-max|u|} (1 - leverage_j) H - Q.
     """
@@ -104,9 +91,8 @@ def single_deletions(white: White) -> CutsPiece | None:
         return None
     rows = rows_to_delete(problem)
     thetas, errors = [problem.theta[None]], [np.array([own])]
-    block = max(1, _BLOCK_ENTRIES // len(white.z))
-    for start in range(0, len(rows), block):
-        batch = rows[start : start + block]
+    for part in chunks(len(rows), max(1, _BLOCK_ENTRIES // len(white.z))):
+        batch = rows[part]
         moves, error = _newton_block(white, batch)
         theta = problem.theta + moves @ white.to_white.T
         for at in np.flatnonzero(~np.isfinite(error)):
@@ -119,7 +105,7 @@ def single_deletions(white: White) -> CutsPiece | None:
     return CutsPiece(np.concatenate(thetas), np.concatenate(errors), white.to_white)
 
 
-def _newton_block(white: White, batch: Indices, steps: int = 14) -> tuple[Array, Array]:
+def _newton_block(white: White, batch: Places, steps: int = 14) -> tuple[Array, Array]:
     """Newton with a fixed matrix for a block of single deletions: moves and error radii."""
     problem, rows = white.problem, white.rows
     count, p = len(batch), rows.shape[1]
@@ -136,20 +122,19 @@ def _newton_block(white: White, batch: Indices, steps: int = 14) -> tuple[Array,
     for _ in range(steps):
         z = white.z + moves[todo] @ rows.T
         largest[todo] = np.abs((z - white.z)[:, white.live]).max(axis=1, initial=0.0)
-        signed = problem.sign * z
-        residual = problem.weight * problem.sign * expit(signed)
+        residual = problem.residual(z)
         residual[np.arange(len(todo)), batch[todo]] = 0.0
         gradient = residual @ rows + moves[todo] @ penalty + base - white.pull
         gradients[todo] = gradient
-        ongoing = np.linalg.norm(gradient, axis=1) > _BLOCK_GOAL
+        ongoing = lengths(gradient) > _BLOCK_GOAL
         todo, gradient = todo[ongoing], gradient[ongoing]
         if len(todo) == 0:
             break
         step = gradient @ inverse
         along = np.einsum("ij,ij->i", step, out[todo]) * factor[todo]
         moves[todo] -= step + along[:, None] * out_inverse[todo]
-    size = np.linalg.norm(gradients, axis=1)
-    lost = float(np.linalg.eigvalsh(white.row_penalty)[-1])
+    size = lengths(gradients)
+    lost = largest_eigenvalue(white.row_penalty)
     leverage = white.slope[batch] * white.norms[batch] ** 2
     curvature = np.exp(-largest) * (1 - leverage) - lost
     radius = 2 * (size + 1e-13) / np.maximum(curvature, 1e-300)
@@ -166,9 +151,7 @@ def _one_deletion(white: White, row: int) -> tuple[Array, float] | None:
     radius = error_radius(own) if own is not None else None
     if left is None or own is None or radius is None:
         return None
-    x = white.rows
-    curvature = left.weight * slope(left.design @ left.theta)
-    hessian = (x * curvature[:, None]).T @ x + white.penalty - white.row_penalty
+    hessian = gram(white.rows, left.curvature(left.design @ left.theta)) + white.penalty - white.row_penalty
     smallest = float(np.linalg.eigvalsh(hessian)[0])
     if smallest <= 1e-9:
         return None

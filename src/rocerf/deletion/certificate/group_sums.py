@@ -1,7 +1,7 @@
 """Upper bounds for sums over the worst ``k`` rows: scalars, norms of group sums, whole tables.
 
-Everything here bounds a maximum over all sets of at most ``k`` rows without enumerating them.
-The workhorse is linear-programming duality: for every ``t >= 0``
+Everything here bounds a maximum over all sets of at most ``k`` rows without enumerating them. The workhorse is
+linear-programming duality: for every ``t >= 0``
 
     sum of the k largest positive parts of v  <=  k t + sum_j (v_j - t)_+ .
 """
@@ -9,14 +9,14 @@ The workhorse is linear-programming duality: for every ``t >= 0``
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.threads import workers
+from rocerf.deletion.certificate.matrices import gram, largest_eigenvalue, lengths
+from rocerf.passes import SERIAL, Threads, chunks, each
 from rocerf.types import Array
 
 #: Relative widening of every float64 sum.
@@ -70,13 +70,12 @@ def largest_values(values: NDArray[Any], k: int) -> Array:
 def norm_of_group_sum(vectors: Array, k: int, steps: int = 10) -> float:
     """Bound ``max_{|S| <= k} |sum_{i in S} t_i vectors_i|`` over all ``t_i`` in ``[0, 1]``.
 
-    For a unit vector y, ``sum_S t_i y'a_i <= k t + sum (|y'a_i| - t)_+`` and
-    ``(s - t)_+ <= c_i s^2`` for ``0 <= s <= |a_i|`` with ``c_i = 0`` if ``|a_i| <= t``,
-    ``(|a_i| - t)/|a_i|^2`` if ``|a_i| <= 2 t``, ``1/(4 t)`` beyond. So the norm is at most
-    ``k t + lmax(sum c_i a_i a_i')`` for every ``t > 0``; a golden section picks t. Without ``steps`` the k largest
-    norms are added up, no more.
+    For a unit vector y, ``sum_S t_i y'a_i <= k t + sum (|y'a_i| - t)_+`` and ``(s - t)_+ <= c_i s^2`` for
+    ``0 <= s <= |a_i|`` with ``c_i = 0`` if ``|a_i| <= t``, ``(|a_i| - t)/|a_i|^2`` if ``|a_i| <= 2 t``, ``1/(4 t)``
+    beyond. So the norm is at most ``k t + lmax(sum c_i a_i a_i')`` for every ``t > 0``; a golden section picks t.
+    Without ``steps`` the k largest norms are added up, no more.
     """
-    norms = np.linalg.norm(vectors, axis=1)
+    norms = lengths(vectors)
     order = np.argsort(-norms)
     norms = norms[order]
     best = float(norms[:k].sum())
@@ -93,8 +92,7 @@ def norm_of_group_sum(vectors: Array, k: int, steps: int = 10) -> float:
             return k * t
         q = norms[:count]
         factor = np.where(q <= 2 * t, (q - t) / q**2, 1 / (4 * t))
-        gram = (vectors[:count] * factor[:, None]).T @ vectors[:count]
-        return k * t + float(np.linalg.eigvalsh(gram)[-1])
+        return k * t + largest_eigenvalue(gram(vectors[:count], factor))
 
     kth = max(float(norms[min(k, len(norms)) - 1]), 1e-300)
     return min(best, _golden_section(bound, np.log(0.05 * kth), np.log(kth), steps)) * (1 + SUM_TOLERANCE)
@@ -122,8 +120,8 @@ def _golden_section(function: Callable[[float], float], low: float, high: float,
 class Columns:
     """The deletable rows as columns of a table of products, the small ones dropped.
 
-    ``vectors[j]`` stands for a row that may be deleted; every dropped column is known only
-    through ``|vector| <= floor`` and ``addend <= addend_floor``.
+    ``vectors[j]`` stands for a row that may be deleted; every dropped column is known only through
+    ``|vector| <= floor`` and ``addend <= addend_floor``.
     """
 
     vectors: Array  # (m, p)
@@ -144,14 +142,13 @@ def signed_top_k(
     """Bound, for every point ``y_i`` and both signs, a top-k sum over the columns ``w_j``.
 
     Returns upper bounds of ``top-k_j [(+-y_i'w_j + addend_scale_i addend_j)_+ + s_i]_+`` with
-    ``s_i = +-shift_i + shift_both_i``, for plus and for minus (zeros unless ``minus_too``).
-    Worked in blocks of rows, never with the whole table in memory.
+    ``s_i = +-shift_i + shift_both_i``, for plus and for minus (zeros unless ``minus_too``). Worked in blocks of rows,
+    never with the whole table in memory.
     """
     count = len(points)
-    plus, minus = np.zeros(count), np.zeros(count)
     if k <= 0:
-        return plus, minus
-    norms = np.linalg.norm(points, axis=1)
+        return np.zeros(count), np.zeros(count)
+    norms = lengths(points)
     floor = norms * columns.floor
     if addend_scale is not None:
         floor = floor + addend_scale * columns.addend_floor
@@ -167,36 +164,26 @@ def signed_top_k(
     signs = np.ones(points.shape[1])
     signs[columns.vectors.shape[1] :] = -1.0
     table: NDArray[Any] = np.ascontiguousarray(vectors.T.astype(dtype))
-    block = max(1, _BLOCK_BYTES // (table.shape[1] * table.itemsize))
 
-    def work(start: int) -> None:
-        part = slice(start, start + block)
-        for sign, out in ((1.0, plus), (-1.0, minus))[: 2 if minus_too else 1]:
+    def of_block(part: slice) -> list[Array]:
+        both_signs = []
+        for sign in (1.0, -1.0)[: 2 if minus_too else 1]:
             signed = points[part] if sign > 0 else points[part] * -signs
             products: NDArray[Any] = signed.astype(dtype) @ table
-            out[part] = _block_top_k(products, floor[part], k, sign * shift[part] + both[part], single)
+            both_signs.append(_block_top_k(products, floor[part], k, sign * shift[part] + both[part], single))
+        return both_signs
 
-    _each_block(work, range(0, count, block), count * table.shape[1])
+    parts = chunks(count, max(1, _BLOCK_BYTES // (table.shape[1] * table.itemsize)))
+    found = each(of_block, parts, Threads() if count * table.shape[1] > _SHARED_ENTRIES else SERIAL)
     rounding = _rounding(columns, norms, addend_scale, k, single)
-    return plus + rounding, minus + rounding
-
-
-def _each_block(work: Callable[[int], None], starts: range, entries: int) -> None:
-    """Do all blocks, in as many threads as there are cores where that pays."""
-    count = workers() if entries > _SHARED_ENTRIES else 1
-    if count == 1:
-        for start in starts:
-            work(start)
-        return
-    with ThreadPoolExecutor(count) as pool:
-        list(pool.map(work, starts))
+    plus, *minus = (np.concatenate(blocks) + rounding for blocks in zip(*found, strict=True))
+    return plus, minus[0] if minus else rounding
 
 
 def _block_top_k(values: NDArray[Any], floor: Array, k: int, shift: Array, fast: bool) -> Array:
     """Top-k sum of ``(values + shift)_+`` where unseen columns are at most ``floor``; ``values`` is overwritten.
 
-    A negative shift moves every value down before the positive part; a positive one is paid
-    at most k times.
+    A negative shift moves every value down before the positive part; a positive one is paid at most k times.
     """
     down = np.minimum(shift, 0.0)
     paid = k * np.maximum(shift, 0.0)
@@ -234,7 +221,7 @@ def _rounding(columns: Columns, norms: Array, scale: Array | None, k: int, singl
     """What the arithmetic of one block may lose: (p + 8) units a product, plus the long sum."""
     unit = 1.2e-7 if single else 2.3e-16
     p = columns.vectors.shape[1]
-    sizes = np.linalg.norm(columns.vectors, axis=1)
+    sizes = lengths(columns.vectors)
     largest = float(sizes.max()) if len(sizes) else 0.0
     size = norms * max(float(top_k_sum(sizes, k)), k * largest if single else 0.0)
     if scale is not None and columns.addend is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from rocerf.types import Progress
+
 
 @dataclass(frozen=True)
-class Effort:
+class BoxEffort:
     """How a box is searched. None of it can make the result wrong, only absent or looser."""
 
     growth: float = 1.02
@@ -27,7 +28,7 @@ class Effort:
 class Options:
     """How much work to spend. None of it can make a certificate wrong, only absent or looser."""
 
-    effort: Effort | None = None  # None: chosen from the size of the table
+    effort: BoxEffort | None = None  # None: chosen from the size of the table
     exact_work: float = 4e9  # all single deletions by retraining when n^2 p is below
     branch_nodes: int = 4000  # nodes of the branching tree; 0 never branches, nor cuts into cells
     branch_rows: int = 6000  # tables with more rows do not branch,
@@ -37,11 +38,11 @@ class Options:
     cells: int = 5  # slices of the box on tables too large for branching; 0 for none
     seconds: float = np.inf  # wall time after which branching, or cells, give up
     checkpoint: str | os.PathLike[str] | None = None  # folder where finished branches are kept, to go on from there
-    progress: Callable[[int, int], None] | None = None  # told (done, of how many) as branches, or passes, are finished
+    progress: Progress | None = None  # called with (done, of how many) as branches, or passes, are finished
 
 
-def default_effort(n: int) -> Effort:
+def default_effort(n: int) -> BoxEffort:
     """Plain passes on small tables; a search sample and pruned columns on large ones."""
     if n <= 3000:
-        return Effort()
-    return Effort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120, patience=3)
+        return BoxEffort()
+    return BoxEffort(keep=0.3 if n <= 10000 else 0.2, sample=max(1500, n // 8), passes=120, patience=3)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocerf.deletion.certificate.about import CertifiedAbout
-from rocerf.deletion.certificate.bound_pieces import Piece, Rows
-from rocerf.deletion.certificate.branching import Tree
+from rocerf.deletion.certificate.bound_pieces import Piece
+from rocerf.deletion.certificate.branching import REFERENCE_POINTS, Tree
 from rocerf.deletion.certificate.cells import close_cells
 from rocerf.deletion.certificate.certificate import Certificate
 from rocerf.deletion.certificate.exact_deletions import single_deletions
@@ -26,11 +26,10 @@ from rocerf.deletion.certificate.problem import Problem, White, whiten
 from rocerf.deletion.certificate.sharp_bound import close_box, sharp_piece
 from rocerf.deletion.certificate.simple_bound import simple_piece
 from rocerf.deletion.certificate.stacked_pieces import Fears
-from rocerf.deletion.threads import one_blas_thread
 from rocerf.errors import ModelError, OptionError
 from rocerf.models.model import ExactModel
+from rocerf.passes import one_blas_thread
 
-_REFERENCE_POINTS = 32
 _SIMPLE_WORK = 5e9  # rows^2 times columns above which the simple version is not tried
 
 
@@ -43,18 +42,10 @@ def certify_model(model: ExactModel, k: int, options: Options | None = None) -> 
     the caller adds ``model.beyond_design(X)`` to its bounds to get bounds of ``model.score``.
     """
     about = CertifiedAbout.of(model, k)
-    certificate = certify(
-        about.design,
-        model.train.y,
-        about.theta,
-        about.penalty,
-        k,
-        weights=about.weights,
-        # certify() scales P to a largest entry of 1; liblinear's intercept entry 1/s^2 may be larger.
-        per_row_penalty=float(about.row_penalty.max(initial=0.0)) or None,
-        options=options,
-    )
-    return replace(certificate, about=about)
+    # _problem() scales P to a largest entry of 1; liblinear's intercept entry 1/s^2 may be larger.
+    share = float(about.row_penalty.max(initial=0.0)) or None
+    problem = _problem(about.design, model.train.y, about.theta, about.penalty, k, about.weights, share)
+    return _certified(replace(problem, loss=model.objective.loss), options, about)
 
 
 def certify(
@@ -75,6 +66,14 @@ def certify(
     the optimum: its gradient enters the bound.
     """
     problem = _problem(design, y, theta, penalty_diag, k, weights, per_row_penalty)
+    about = CertifiedAbout(
+        *(problem.k, problem.design, problem.sign, problem.theta),
+        *(problem.weight, problem.penalty, problem.row_penalty),
+    )
+    return _certified(problem, options, about)
+
+
+def _certified(problem: Problem, options: Options | None, about: CertifiedAbout) -> Certificate:
     began = time.perf_counter()
     with one_blas_thread():  # the cores are shared out by blocks and branches; BLAS threads would fight with them
         version, pieces, reason = _prove(problem, Options() if options is None else options)
@@ -83,14 +82,11 @@ def certify(
         reason=reason,
         k=problem.k,
         version=version,
-        rows=Rows(problem.design, problem.sign),
+        rows=problem.rows,
         theta=problem.theta,
         pieces=tuple(pieces),
         seconds=time.perf_counter() - began,
-        about=CertifiedAbout(
-            *(problem.k, problem.design, problem.sign, problem.theta),
-            *(problem.weight, problem.penalty, problem.row_penalty),
-        ),
+        about=about,
     )
 
 
@@ -99,8 +95,8 @@ def largest_k_that_closes(
 ) -> tuple[int, dict[int, Certificate]]:
     """The largest k up to ``most`` for which ``closes(k)`` is closed, by bisection, and what was computed on the way.
 
-    A bound for k rows holds for fewer, so closing is taken to be monotone in k; certificates of ``cache`` are reused.
-    0 means that none closed.
+    A bound for k rows holds for fewer, so closing is taken to be monotone in k; certificates of ``cache`` are reused. 0
+    means that none closed.
     """
     known = {} if cache is None else dict(cache)
 
@@ -186,29 +182,26 @@ def _prove_by_boxes(white: White, options: Options) -> tuple[str, list[Piece], s
     reason = "the box of possible moves does not close for this k"
     box = close_box(white, effort)
     if box is not None:
-        found.append(("sharp", [sharp_piece(white, box[2])]))
+        found.append(("sharp", [sharp_piece(white, box[1])]))
     if float(n) * n * p <= _SIMPLE_WORK:
         simple = simple_piece(white)
         if simple is not None:
             found.append(("simple", [simple]))
-    poor = box is None or box[2].spread > options.spread_goal
-    if poor and options.branch_nodes > 0 and _small(problem, options):
+    poor = box is None or box[1].spread > options.spread_goal
+    if poor and options.branch_nodes > 0 and n <= options.branch_rows and problem.k <= options.branch_k:
         tree = Tree(options, effort)
         if tree.cover(problem):
             found.append(("branched", tree.pieces))
         reason = tree.reason
     elif poor and options.branch_nodes > 0 and options.cells > 0:
-        closed = close_cells(white, effort, options.cells, options.seconds, options.progress)
+        progress = options.progress or (lambda done, of: None)
+        closed = close_cells(white, effort, options.cells, options.seconds, progress)
         if closed is not None:
             found.append(("cells", [sharp_piece(white, interval) for interval in closed.intervals]))
     if not found:
         return "", [], reason
     version, pieces = _better(found, problem)
     return version, pieces, ""
-
-
-def _small(problem: Problem, options: Options) -> bool:
-    return len(problem.sign) <= options.branch_rows and problem.k <= options.branch_k
 
 
 def _hopeless(problem: Problem) -> str:
@@ -226,11 +219,5 @@ def _better(found: list[tuple[str, list[Piece]]], problem: Problem) -> tuple[str
     """Keep the version with the higher mean bound at the rows nearest to the boundary."""
     if len(found) == 1:
         return found[0]
-    score = problem.design @ problem.theta
-    nearest = problem.design[np.argsort(np.abs(score))[:_REFERENCE_POINTS]]
-    rows = Rows(problem.design, problem.sign)
-
-    def mean_bound(candidate: tuple[str, list[Piece]]) -> float:
-        return float(Fears(candidate[1], rows).at(nearest).min(axis=0).mean())
-
-    return max(found, key=mean_bound)
+    nearest = problem.nearest(REFERENCE_POINTS)
+    return max(found, key=lambda one: float(Fears(one[1], problem.rows).at(nearest).min(axis=0).mean()))

@@ -5,9 +5,8 @@ Notation of docs/certificate.md. ``Delta = theta_S - theta``, ``u_i = x_i'Delta`
     M Delta = a v,   M = sum_i omega_i m_i x_i x_i' + Lambda - a |S| Q,
     v = sum_{i in S} (omega_i rho_i x_i + Q theta) - g0,
 
-with ``Q = 0`` for the fixed penalty. All vectors are held in *white* coordinates (``white = T'x``
-with ``T'HT = I``), so every matrix below is within a moderate factor of the identity and
-inverting it is harmless in floating point.
+with ``Q = 0`` for the fixed penalty. All vectors are held in *white* coordinates (``white = T'x`` with ``T'HT = I``),
+so every matrix below is within a moderate factor of the identity and inverting it is harmless in floating point.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from rocerf.deletion.certificate.bound_pieces import SharpPiece
-from rocerf.deletion.certificate.curvature_bounds import Indices, curvature_interval, residual_bound, within_limits
 from rocerf.deletion.certificate.group_sums import Columns, norm_of_group_sum, signed_top_k, top_k_sum
-from rocerf.deletion.certificate.options import Effort
+from rocerf.deletion.certificate.matrices import gram, length, lengths
+from rocerf.deletion.certificate.options import BoxEffort
 from rocerf.deletion.certificate.problem import White
-from rocerf.types import Array
+from rocerf.types import Array, Places
 
 #: A box counts as closed only when its image, widened by this much, is inside.
 CLOSING_TOLERANCE = 1e-9
@@ -47,8 +45,8 @@ class Interval:
     g0_c: float
     pull_c: float
     gamma_c: float
-    kept: Indices  # columns kept in tables of products
-    dropped: Indices
+    kept: Places  # columns kept in tables of products
+    dropped: Places
     spread: float  # lmax(A^{-1/2} D A^{-1/2}), for the record
 
 
@@ -56,29 +54,32 @@ class Interval:
 class Sample:
     """Rows of a search pass and their inverse sampling probabilities; all rows in a proof pass."""
 
-    rows: Indices
+    rows: Places
     factor: Array | None
 
+    @classmethod
+    def everything(cls, white: White) -> Sample:
+        """All rows."""
+        return cls(np.arange(len(white.z)), None)
 
-def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: float) -> Interval | None:
-    """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe or the box too large."""
-    if not within_limits(down, up, white.live):
+
+def interval_on_box(white: White, box: Array, sample: Sample, keep: float) -> Interval | None:
+    """Bound the matrix and the group sums for all moves in the box; None if M_lo is not safe or the box too large.
+
+    A box (2, n) says how far the score of each row may move down, and up.
+    """
+    if not white.allows(box):
         return None
-    matrices = _matrix_interval(white, down, up, sample)
+    matrices = _matrix_interval(white, box, sample)
     if matrices is None:
         return None
     half_a, half_d, half_c, spread = matrices
-    problem, k = white.problem, white.problem.k
-    residual = np.where(
-        problem.deletable,
-        problem.weight * residual_bound(white.z, problem.sign, down, up),
-        0.0,
-    )
-    kept, dropped = _kept_columns(residual * np.linalg.norm(white.rows @ half_a, axis=1), k, keep)
+    k, residual = white.problem.k, white.residual_bound(*box)
+    kept, dropped = _kept_columns(residual * lengths(white.rows @ half_a), k, keep)
     gamma_a, _, _ = _group_norm(white, half_a, residual, kept, dropped, np.inf)
     cap = np.sqrt(spread) * gamma_a
     gamma_d, coupling, pull_coupling = _group_norm(white, half_d, residual, kept, dropped, cap)
-    pull_c = float(np.linalg.norm(white.pull @ half_c))
+    pull_c = length(white.pull @ half_c)
     gamma_c = np.inf
     if k > _FEW_DELETIONS:
         gamma_c = norm_of_group_sum(((white.rows @ half_c) * residual[:, None])[residual > 0], k) + k * pull_c
@@ -90,9 +91,9 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
         coupling=coupling,
         pull_coupling=pull_coupling,
         gamma_d=max(gamma_d, 1e-30),
-        g0_a=float(np.linalg.norm(white.gradient @ half_a)),
-        g0_d=float(np.linalg.norm(white.gradient @ half_d)),
-        g0_c=float(np.linalg.norm(white.gradient @ half_c)),
+        g0_a=length(white.gradient @ half_a),
+        g0_d=length(white.gradient @ half_d),
+        g0_c=length(white.gradient @ half_c),
         pull_c=pull_c,
         gamma_c=min(gamma_c, np.sqrt(gamma_a**2 + gamma_d**2 / 2) * (1 + CLOSING_TOLERANCE)),
         kept=kept,
@@ -101,26 +102,23 @@ def interval_on_box(white: White, down: Array, up: Array, sample: Sample, keep: 
     )
 
 
-def _matrix_interval(white: White, down: Array, up: Array, sample: Sample) -> tuple[Array, Array, Array, float] | None:
+def _matrix_interval(white: White, box: Array, sample: Sample) -> tuple[Array, Array, Array, float] | None:
     """Factor A, D and M_lo^{-1}; a proof pass sums the bounds directly over all rows."""
     problem = white.problem
     pick = sample.rows
     rows, weight = white.rows[pick], problem.weight[pick]
-    low, high = curvature_interval(white.z[pick], down[pick], up[pick])
+    low, high = (weight * end for end in problem.loss.curvature_interval(white.z[pick], *box[:, pick]))
     lost = problem.k * white.row_penalty
     if sample.factor is None:
-        matrix_low = (rows * (weight * low)[:, None]).T @ rows + white.penalty - lost
-        matrix_high = (rows * (weight * high)[:, None]).T @ rows + white.penalty
+        matrix_low = gram(rows, low) + white.penalty - lost
+        matrix_high = gram(rows, high) + white.penalty
     else:
-        here, factor = white.slope[pick], sample.factor
-        one = np.eye(rows.shape[1])
-        matrix_low = one - lost - (rows * (factor * (here - weight * low))[:, None]).T @ rows
-        matrix_high = one + (rows * (factor * (weight * high - here))[:, None]).T @ rows
+        here, one = white.slope[pick], np.eye(rows.shape[1])
+        matrix_low = one - lost - gram(rows, sample.factor * (here - low))
+        matrix_high = one + gram(rows, sample.factor * (high - here))
     if not (np.isfinite(matrix_low).all() and np.isfinite(matrix_high).all()):
         return None
-    size, off = (float((weight * high) @ part[pick] ** 2) for part in (white.norms, white.rounding))
-    margin = _MATRIX_TOLERANCE * float(np.trace(matrix_high)) + 3 * np.sqrt(size * off)
-    slack = margin * np.eye(len(matrix_low))
+    slack = (_MATRIX_TOLERANCE * float(np.trace(matrix_high)) + white.margin(high, pick)) * np.eye(len(matrix_low))
     low_values, low_vectors = np.linalg.eigh(matrix_low - slack)
     if low_values[0] <= 1e-6:
         return None
@@ -136,7 +134,7 @@ def _matrix_interval(white: White, down: Array, up: Array, sample: Sample) -> tu
     return half_a, half_d, low_vectors / np.sqrt(low_values), float(ratio) * (1 + 1e-9)
 
 
-def _kept_columns(size: Array, k: int, keep: float) -> tuple[Indices, Indices]:
+def _kept_columns(size: Array, k: int, keep: float) -> tuple[Places, Places]:
     """Split the deletable rows into those kept as columns, the largest, and the rest."""
     candidates = np.flatnonzero(size > 0)
     count = max(int(np.ceil(keep * len(candidates))), 4 * k, 1)
@@ -149,19 +147,19 @@ def _kept_columns(size: Array, k: int, keep: float) -> tuple[Indices, Indices]:
 
 
 def _group_norm(
-    white: White, half: Array, residual: Array, kept: Indices, dropped: Indices, cap: float
+    white: White, half: Array, residual: Array, kept: Places, dropped: Places, cap: float
 ) -> tuple[float, Array, float]:
     """Bound ``|v_S|_G`` (g0 apart), every ``e_i x_i'G v_S`` and ``(Q theta)'G v_S``.
 
-    ``|v_S|_G^2 = sum_S omega_i|rho_i| e_i x_i'G v_S + |S| (Q theta)'G v_S``, and each inner
-    product is a top-k sum over the columns, or Cauchy-Schwarz.
+    ``|v_S|_G^2 = sum_S omega_i|rho_i| e_i x_i'G v_S + |S| (Q theta)'G v_S``, and each inner product is a top-k sum over
+    the columns, or Cauchy-Schwarz.
     """
     problem, k = white.problem, white.problem.k
     rows = white.rows @ half
-    norms = np.linalg.norm(rows, axis=1)
+    norms = lengths(rows)
     signed = rows * problem.sign[:, None]
     pull = white.pull @ half
-    pull_norm = float(np.linalg.norm(pull))
+    pull_norm = length(pull)
     alpha = signed * residual[:, None]
     # For a few deletions the bound of the norm by an eigenvalue is no better than what follows, and dearer.
     steps = 10 if k > _FEW_DELETIONS else 0
@@ -181,23 +179,23 @@ def _group_norm(
 
 
 def image_of_box(
-    white: White, interval: Interval, pick: Indices, others: Array | None = None, kappa: float = 0.8
-) -> tuple[Array, Array, Array]:
-    """Bound ``-u_i`` and ``u_i`` for the picked rows by (3), Cauchy-Schwarz and the energy.
+    white: White, interval: Interval, pick: Places, others: Array | None = None, kappa: float = 0.8
+) -> tuple[Array, Array]:
+    """Bound ``-u_i`` and ``u_i`` for the picked rows by (3), Cauchy-Schwarz and the energy; (2, m).
 
     ``others`` are further linear functionals of the move (white vectors, (m, p)); their bounds follow those of the
-    rows. Also returns the Cauchy-Schwarz bound of every row. ``zeta = |x|_D / (kappa Gamma_D)`` here.
+    rows. Also returns the Cauchy-Schwarz bound of every row, (n,). ``zeta = |x|_D / (kappa Gamma_D)`` here.
     """
     problem, k = white.problem, white.problem.k
     rows_a = white.rows @ interval.half_a
-    norm_rows = np.linalg.norm(white.rows @ interval.half_c, axis=1)
+    norm_rows = lengths(white.rows @ interval.half_c)
     points = white.rows[pick] if others is None else np.concatenate([white.rows[pick], others])
     points_a = points @ interval.half_a
-    norm_c = np.linalg.norm(points @ interval.half_c, axis=1)
-    norm_d = np.linalg.norm(points @ interval.half_d, axis=1)
-    norm_a = np.linalg.norm(points_a, axis=1)
+    norm_c = lengths(points @ interval.half_c)
+    norm_d = lengths(points @ interval.half_d)
+    norm_a = lengths(points_a)
     factor = 1 / (4 * kappa * interval.gamma_d)
-    up, down = signed_top_k(
+    plus, minus = signed_top_k(
         points_a,
         _columns_with_coupling(white, interval, rows_a, factor),
         k,
@@ -207,9 +205,9 @@ def image_of_box(
     )
     rest = norm_d * (kappa * interval.gamma_d / 4 + interval.g0_d / 2) + norm_a * interval.g0_a
     energy = interval.gamma_c + interval.g0_c
-    up, down = np.minimum(up + rest, norm_c * energy), np.minimum(down + rest, norm_c * energy)
+    image = np.minimum(np.stack([minus, plus]) + rest, norm_c * energy)
     side = norm_rows * energy
-    side[pick] = np.where(problem.sign[pick] > 0, up[: len(pick)], down[: len(pick)])
+    side[pick] = np.where(problem.sign[pick] > 0, image[1, : len(pick)], image[0, : len(pick)])
     total = float(top_k_sum(interval.residual * side, k))
     linear = interval.g0_c + k * interval.pull_c
     energy = min(energy, (linear + np.sqrt(linear**2 + 4 * total)) / 2)
@@ -218,15 +216,14 @@ def image_of_box(
     longest = energy * float(np.linalg.norm(interval.half_c, axis=0).max())
     slack = np.full(len(points), ABSOLUTE_TOLERANCE + longest * float(white.rounding[pick].max(initial=0.0)))
     slack[: len(pick)] = ABSOLUTE_TOLERANCE + longest * white.rounding[pick]
-    up = np.minimum(up, norm_c * energy) * widened + slack
-    down = np.minimum(down, norm_c * energy) * widened + slack
-    return down, up, norm_rows * energy * widened + ABSOLUTE_TOLERANCE
+    image = np.minimum(image, norm_c * energy) * widened + slack
+    return image, norm_rows * energy * widened + ABSOLUTE_TOLERANCE
 
 
 def _columns_with_coupling(white: White, interval: Interval, rows_a: Array, factor: float) -> Columns:
     problem, kept = white.problem, interval.kept
     coupled = interval.residual * interval.coupling * factor
-    norms = np.linalg.norm(rows_a[interval.dropped], axis=1)
+    norms = lengths(rows_a[interval.dropped])
     return Columns(
         vectors=rows_a[kept] * (problem.sign * interval.residual)[kept, None],
         floor=float((norms * interval.residual[interval.dropped]).max(initial=0.0)),
@@ -235,78 +232,69 @@ def _columns_with_coupling(white: White, interval: Interval, rows_a: Array, fact
     )
 
 
-def close_box(
-    white: White, effort: Effort, guess: tuple[Array, Array] | None = None
-) -> tuple[Array, Array, Interval] | None:
+def close_box(white: White, effort: BoxEffort, guess: Array | None = None) -> tuple[Array, Interval] | None:
     """Find a box that the bounds map strictly into itself, then shrink it; None if none is found.
 
-    Only the last strict self-map over *all* live rows is the proof; how the box was grown is
-    irrelevant to it, and so is a ``guess`` to start from.
+    Only the last strict self-map over *all* live rows is the proof; how the box was grown is irrelevant to it, and so
+    is a ``guess`` to start from.
     """
-    everything = Sample(np.arange(len(white.z)), None)
-    found = None
-    if guess is not None:
-        found = _grow(white, replace(effort, passes=12), everything, guess)
+    everything = Sample.everything(white)
+    found = None if guess is None else _grow(white, replace(effort, passes=12), everything, guess)
     if found is None:
-        zero = np.zeros(len(white.z))
+        nothing = np.zeros((2, len(white.z)))
         sample = everything if effort.sample is None else search_sample(white, effort.sample)
-        found = _grow(white, effort, sample, (zero, zero))
+        found = _grow(white, effort, sample, nothing)
         if found is None and effort.patience > effort.passes:  # a leap may have gone past a wide box that closes
-            found = _grow(white, effort, sample, (zero, zero), leaps=False)
+            found = _grow(white, effort, sample, nothing, leaps=False)
         if found is None:
             return None
         if sample.factor is not None:
-            down, up, _ = image_of_box(white, found[2], everything.rows)
+            image, _ = image_of_box(white, found[1], everything.rows)
             slowly = replace(effort, passes=effort.proof_passes, growth=1 + (effort.growth - 1) / 5)
-            found = _grow(white, slowly, everything, (down * slowly.growth, up * slowly.growth))
+            found = _grow(white, slowly, everything, image * slowly.growth)
             if found is None:
                 return None
-    return _shrink(white, effort, found[0], found[1])
+    return _shrink(white, effort, found[0])
 
 
-def _shrink(white: White, effort: Effort, down: Array, up: Array) -> tuple[Array, Array, Interval] | None:
+def _shrink(white: White, effort: BoxEffort, box: Array) -> tuple[Array, Interval] | None:
     """Reapply the bounds to a proven box: its image contains all moves as well."""
-    everything = Sample(np.arange(len(white.z)), None)
+    everything = Sample.everything(white)
     for _ in range(effort.shrink_passes):
-        interval = interval_on_box(white, down, up, everything, effort.keep)
+        interval = interval_on_box(white, box, everything, effort.keep)
         if interval is None:  # cannot happen on a smaller box, up to rounding
             return None
-        new_down, new_up, _ = image_of_box(white, interval, everything.rows)
-        gain = 1 - float(np.sum(np.minimum(new_up, up)) / np.sum(up))
-        down, up = np.minimum(down, new_down), np.minimum(up, new_up)
+        smaller = np.minimum(box, image_of_box(white, interval, everything.rows)[0])
+        gain = 1 - float(np.sum(smaller[1]) / np.sum(box[1]))
+        box = smaller
         if gain < 1e-3:
             break
-    interval = interval_on_box(white, down, up, everything, effort.keep)
-    return None if interval is None else (down, up, interval)
+    interval = interval_on_box(white, box, everything, effort.keep)
+    return None if interval is None else (box, interval)
 
 
 def _grow(
-    white: White, effort: Effort, sample: Sample, start: tuple[Array, Array], leaps: bool = True
-) -> tuple[Array, Array, Interval] | None:
+    white: White, effort: BoxEffort, sample: Sample, start: Array, leaps: bool = True
+) -> tuple[Array, Interval] | None:
     """Grow a box until it maps into itself on the sample's rows (all rows: a proof)."""
     pick, live = sample.rows, white.live
     proof = sample.factor is None
-    down, up = start[0].copy(), start[1].copy()
+    box = start.copy()
     pace = Pace(white.norms[pick] * live[pick], effort.patience)
     for _ in range(effort.passes):
-        interval = interval_on_box(white, down, up, sample, effort.keep)
+        interval = interval_on_box(white, box, sample, effort.keep)
         if interval is None or interval.spread > effort.spread_limit:
             return None
-        new_down, new_up, schwarz = image_of_box(white, interval, pick)
-        inside = (new_down < down[pick]) & (new_up < up[pick])
-        if inside[live[pick]].all():
-            if proof:
-                return new_down, new_up, interval
-            return down, up, interval
-        ahead = pace.factor(new_down, new_up)
+        image, schwarz = image_of_box(white, interval, pick)
+        if (image < box[:, pick])[:, live[pick]].all():
+            return (image if proof else box), interval
+        ahead = pace.factor(image)
         if ahead is None:
             return None
         if not proof:  # rows outside the sample follow the median ratio to Cauchy-Schwarz
-            down = np.maximum(down, schwarz * np.median(new_down / schwarz[pick]))
-            up = np.maximum(up, schwarz * np.median(new_up / schwarz[pick]))
+            box = np.maximum(box, schwarz * np.median(image / schwarz[pick], axis=1)[:, None])
         grown = effort.growth * (ahead if leaps else 1.0)
-        down[pick] = np.where(new_down >= down[pick], new_down * grown, down[pick])
-        up[pick] = np.where(new_up >= up[pick], new_up * grown, up[pick])
+        box[:, pick] = np.where(image >= box[:, pick], image * grown, box[:, pick])
     return None
 
 
@@ -318,9 +306,9 @@ class Pace:
         self.sizes: list[float] = []
         self.diverging = 0
 
-    def factor(self, down: Array, up: Array) -> float | None:
+    def factor(self, image: Array) -> float | None:
         """By how much the next box should exceed this image; None where the images drift apart for good."""
-        self.sizes.append(float(self.weight @ (down + up)))
+        self.sizes.append(float(self.weight @ image.sum(axis=0)))
         if not np.isfinite(self.sizes[-1]):
             return None
         if len(self.sizes) < 3:
@@ -343,10 +331,10 @@ def search_sample(white: White, size: int, harmful: float = 0.1, seed: int = 0) 
     """Draw rows for the search: by leverage, and all of the share of rows most able to do harm."""
     count = len(white.z)
     if size >= count:
-        return Sample(np.arange(count), None)
+        return Sample.everything(white)
     leverage = np.sqrt(white.slope) * white.norms
     share = np.minimum(1.0, 0.6 * size * leverage / leverage.sum() + 0.4 * size / count)
-    harm = white.problem.weight * expit(white.problem.sign * white.z + 0.5) * white.norms
+    harm = white.problem.weight * white.problem.loss.pull(white.problem.sign * white.z + 0.5) * white.norms
     share[np.argsort(-harm)[: int(count * harmful)]] = 1.0
     pick = np.flatnonzero(np.random.default_rng(seed).random(count) < share)
     return Sample(pick, 1 / share[pick])

@@ -17,12 +17,12 @@ def assumptions_of(model: LogisticModel) -> tuple[Said, ...]:
     """What "retrained" means, in sentences: objective, scaling, threshold, tolerance."""
     penalty = model.penalty
     convention = (
-        Said.of("models.logistic.fixed_penalty", strength=f"{penalty.per_model:g}")
+        Said.of("models.logistic.fixed_penalty", strength=penalty.per_model)
         if penalty.per_row == 0
-        else Said.of("models.logistic.mean_penalty", strength=f"{penalty.per_row / 2:g}")
+        else Said.of("models.logistic.mean_penalty", strength=penalty.per_row / 2)
     )
     stays = (Said.of("models.logistic.stays"),) if model.parts is None else model.parts.assumptions()
-    reached = Said.of("models.logistic.optimum", decrement=f"{max(model.optimality, 1e-10):.0e}")
+    reached = Said.of("models.logistic.optimum", decrement=max(model.optimality, 1e-10))
     return (convention, *stays, *_who_retrains(model), *model.arithmetic.assumptions(), reached)
 
 

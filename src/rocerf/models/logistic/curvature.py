@@ -15,9 +15,8 @@ SINGULAR_PIVOT = 1e-13
 class Curvature:
     """The Hessian ``H`` of a total (not mean) training loss, with its Cholesky factor.
 
-    ``H`` is brought to unit diagonal before it is factorised, so that columns in very different
-    units do not cost accuracy. Raises :class:`SingularCurvatureError` where ``H`` is not
-    positive definite within :data:`SINGULAR_PIVOT`.
+    ``H`` is brought to unit diagonal before it is factorised, so that columns in very different units do not cost
+    accuracy. Raises :class:`SingularCurvatureError` where ``H`` is not positive definite within :data:`SINGULAR_PIVOT`.
 
     >>> Curvature(np.array([[4.0, 0.0], [0.0, 1.0]])).solve(np.array([8.0, 3.0])).tolist()
     [2.0, 3.0]

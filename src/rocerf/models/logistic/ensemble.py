@@ -1,6 +1,6 @@
 """Many linear models, retrained already, asked for their scores at once.
 
-Retraining many at once is :mod:`rocerf.deletion.many_models`; networks have :mod:`rocerf.models.network.ensemble`.
+Retraining many at once is :mod:`rocerf.deletion.batched_newton`; networks have :mod:`rocerf.models.network.ensemble`.
 """
 
 from __future__ import annotations

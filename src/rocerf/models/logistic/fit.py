@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Polish:
     """What Newton changed about a model fitted elsewhere, over the training rows.
 
-    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest,
-    both in standard deviations of the scores.
+    ``shift`` is the root mean square change of the scores and ``largest_shift`` the largest, both in standard
+    deviations of the scores.
     """
 
     shift: float
@@ -104,9 +104,7 @@ class LogisticFit:
 
     def deployed_scores(self) -> Array:
         """``x~'theta`` of the training rows by the parameters in use, in double precision; (n,)."""
-        theta = self.minimum.theta if self.deployed_theta is None else self.deployed_theta
-        design, X = self.objective.design, self.train.X
-        return np.concatenate([design(X[rows]) @ theta for rows in self.objective.chunks()])
+        return self.objective.scores(self.minimum.theta if self.deployed_theta is None else self.deployed_theta)
 
     def computing_as(self, fitted: Any) -> LogisticFit:
         """The same with the arithmetic of the bare scikit-learn model that it was taken over from."""

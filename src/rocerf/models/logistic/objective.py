@@ -1,7 +1,7 @@
 """The objective a logistic model minimises, with every sign and factor written once.
 
-For rows ``x~_i`` (the design row: scaled features, then 1 if there is an intercept), labels
-``y_i`` in {0, 1}, weights ``w_i`` and ``e_i = 1 - 2 y_i``::
+For rows ``x~_i`` (the design row: scaled features, then 1 if there is an intercept), labels ``y_i`` in {0, 1}, weights
+``w_i`` and ``e_i = 1 - 2 y_i``::
 
     z_i    = x~_i' theta
     F      = sum_i w_i log(1 + exp(e_i z_i))  +  (lam/2) theta' P theta           (a total, not a mean)
@@ -9,31 +9,31 @@ For rows ``x~_i`` (the design row: scaled features, then 1 if there is an interc
     grad F = sum_i w_i e_i sigma(e_i z_i) x~_i + lam P theta                      shape (p,)
     H      = sum_i w_i sigma(z_i) sigma(-z_i) x~_i x~_i'  + lam P                 shape (p, p)
 
-``e_i sigma(e_i z_i)`` is ``p_i - y_i`` without the cancellation when ``p_i`` saturates.
-``P`` is diagonal, 1 for coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear).
+``e_i sigma(e_i z_i)`` is ``p_i - y_i`` without the cancellation when ``p_i`` saturates. ``P`` is diagonal, 1 for
+coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear).
 
 Two conventions for what happens to ``lam`` when rows go:
 
 * fixed: ``lam = 1/C`` whatever the number of rows. Rows carry no penalty. scikit-learn's.
-* mean:  ``lam = c n`` with ``c = 2 gamma``: each row brings its share, so ``[+ c P theta]`` above
-  applies, ``sum_i g_i = grad F``, and deleting rows lowers ``lam``. The paper's.
+* mean:  ``lam = c n`` with ``c = 2 gamma``: each row brings its share, so ``[+ c P theta]`` above applies,
+  ``sum_i g_i = grad F``, and deleting rows lowers ``lam``. The paper's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 
 from rocerf.data.columns import is_number
 from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
 from rocerf.models.design import AnyDesign
 from rocerf.models.logistic.curvature import Curvature
-from rocerf.types import Array
+from rocerf.models.loss import LOGISTIC, Loss
+from rocerf.passes import SERIAL, added, chunks, each, over_rows
+from rocerf.types import Array, Places
 
 #: Rows handled at a time: bounds working memory whatever n is, and stays in cache.
 CHUNK = 8192
@@ -90,6 +90,7 @@ class LogisticObjective:
     design: AnyDesign
     penalty: Penalty
     intercept_penalty: float  # the last entry of P; unused without an intercept
+    loss: Loss = LOGISTIC
 
     @property
     def penalty_diagonal(self) -> Array:
@@ -104,38 +105,47 @@ class LogisticObjective:
             diagonal[-1] = self.intercept_penalty
         return diagonal
 
-    def chunks(self) -> Iterator[slice]:
-        """Slices of at most :data:`CHUNK` rows."""
-        return (slice(i, min(i + CHUNK, len(self.y))) for i in range(0, len(self.y), CHUNK))
+    def scores(self, theta: Array) -> Array:
+        """``z_i`` of all rows, (n,)."""
+        return np.concatenate(each(lambda rows: self.design(self.X[rows]) @ theta, chunks(len(self.y), CHUNK), SERIAL))
 
-    def _rows(self, rows: slice | NDArray[np.intp]) -> tuple[Array, Array, Array | float]:
+    def without(self, rows: Places) -> LogisticObjective:
+        """The objective of the other rows."""
+        weights = None if self.weights is None else np.delete(self.weights, rows)
+        return replace(self, X=np.delete(self.X, rows, axis=0), y=np.delete(self.y, rows), weights=weights)
+
+    def _rows(self, rows: slice | Places) -> tuple[Array, Array, Array | float]:
         sign = 1.0 - 2.0 * self.y[rows]
         return self.design(self.X[rows]), sign, 1.0 if self.weights is None else self.weights[rows]
 
     def value(self, theta: Array) -> float:
         """``F(theta)``."""
-        total = 0.5 * float(self.penalty_diagonal @ theta**2)
-        for rows in self.chunks():
+
+        def partial(rows: slice) -> float:
             x, sign, weight = self._rows(rows)
-            total += float(np.sum(weight * np.logaddexp(0.0, sign * (x @ theta))))
-        return total
+            return float(np.sum(weight * self.loss.value(sign * (x @ theta))))
+
+        loss: float = over_rows(partial, operator.add, len(self.y), CHUNK)
+        return 0.5 * float(self.penalty_diagonal @ theta**2) + loss
 
     def gradient_and_hessian(self, theta: Array) -> tuple[Array, Array]:
         """``grad F`` of shape (p,) and ``H`` of shape (p, p) from one pass over the rows."""
-        lam = self.penalty_diagonal
-        gradient, hessian = lam * theta, np.diag(lam)
-        for rows in self.chunks():
+
+        def partial(rows: slice) -> tuple[Array, Array]:
             x, sign, weight = self._rows(rows)
             z = x @ theta
-            gradient += (weight * sign * expit(sign * z)) @ x
-            hessian += (x * (weight * expit(z) * expit(-z))[:, None]).T @ x
-        return gradient, (hessian + hessian.T) / 2
+            return (weight * self.loss.residual(z, sign)) @ x, (x * (weight * self.loss.curvature(z))[:, None]).T @ x
 
-    def row_gradients(self, theta: Array, rows: slice | NDArray[np.intp]) -> Array:
+        gradient, hessian = over_rows(partial, added, len(self.y), CHUNK)
+        lam = self.penalty_diagonal
+        hessian += np.diag(lam)
+        return gradient + lam * theta, (hessian + hessian.T) / 2
+
+    def row_gradients(self, theta: Array, rows: slice | Places) -> Array:
         """``g_i`` for these rows, shape (m, p)."""
         x, sign, weight = self._rows(rows)
-        residual = weight * sign * expit(sign * (x @ theta))
-        return np.asarray(x * residual[:, None] + self.penalty.per_row * self.penalised * theta)
+        residual = weight * self.loss.residual(x @ theta, sign)
+        return x * residual[:, None] + self.penalty.per_row * self.penalised * theta
 
     def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
         """Newton's method with backtracking, from ``start``, to :data:`TOLERANCE`."""
@@ -182,14 +192,14 @@ class LogisticObjective:
     def _refuse_saturated(self, hessian: Array) -> None:
         """Without a penalty, refuse rows that some direction separates.
 
-        Along such a direction the loss falls for ever. Newton's steps still shrink, so that it would call a place
-        far out the optimum; but there all rows that the direction moves are certain, and the curvature along it
-        is nothing compared with that at theta = 0.
+        Along such a direction the loss falls for ever. Newton's steps still shrink, so that it would call a place far
+        out the optimum; but there all rows that the direction moves are certain, and the curvature along it is nothing
+        compared with that at theta = 0.
         """
         if self.penalty_diagonal.any():
             return
         _, at_zero = self.gradient_and_hessian(np.zeros(self.design.width))
-        unit = Curvature(at_zero)  # dependent columns are singular here already, and are told so
+        unit = Curvature(at_zero)  # dependent columns are singular here already: another error
         half = unit.whiten(hessian)
         if np.linalg.eigvalsh(unit.whiten(half.T))[0] < SATURATED:
             raise NoOptimumError(
@@ -211,8 +221,8 @@ class LogisticObjective:
 class Minimum:
     """Where Newton stopped.
 
-    ``optimality`` is the length of the next Newton step in the Hessian's norm: how far from the
-    exact minimiser, in units that do not depend on scaling.
+    ``optimality`` is the length of the next Newton step in the Hessian's norm: how far from the exact minimiser, in
+    units that do not depend on scaling.
     """
 
     theta: Array

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.frames import Frames
-from rocerf.data.training_set_state import plain_label, rows_in
+from rocerf.data.training_set import plain_label, rows_in
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign, AnyDesign, Design

@@ -354,7 +354,7 @@ class NeuralModel(FirstOrderModel, Refittable):
         said = (self.retrainer.sentence(), Said.of("models.network.stays"))
         if self.accuracy > self.majority_rate:
             return said
-        return (*said, Said.of("models.network.weak", accuracy=f"{self.accuracy:.1%}"))
+        return (*said, Said.of("models.network.weak", accuracy=self.accuracy))
 
     def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What tells this model from others: scores and parameters."""

@@ -19,10 +19,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.models.design import Design
+from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.gauss_newton import GaussNewton, gauss_newton
@@ -69,23 +69,23 @@ class NetworkObjective:
         return np.ones(len(self.train)) if self.train.weights is None else self.train.weights
 
     @cached_property
-    def _probabilities(self) -> Array:
+    def _logits(self) -> Array:
         alone = NetworkEnsemble.of(
             self.module, [values[None] for values in state_arrays(self.module)], self.design, 0.0
         )
-        return np.asarray(expit(alone.scores(self.train.X)[0]))
+        return np.asarray(alone.scores(self.train.X)[0])
 
     def row_gradients(self, rows: slice | NDArray[np.intp]) -> Array:
         """``g_i`` for these training rows, shape (m, p)."""
-        residuals = self._weights[rows] * (self._probabilities[rows] - self.train.y[rows])
+        residuals = self._weights[rows] * LOGISTIC.residual(self._logits[rows], 1.0 - 2.0 * self.train.y[rows])
         gradients = residuals[:, None] * self.logit_gradients(self.train.X[rows])
         return np.asarray(gradients + self.weight_decay * self.theta if self.weight_decay else gradients)
 
     @cached_property
     def curvature(self) -> GaussNewton:
         """``H``, ready to solve with."""
-        p, rows = self._probabilities, self._tensor(self.train.X)
-        weights = tensor(self._weights * p * (1.0 - p), self.device)
+        rows = self._tensor(self.train.X)
+        weights = tensor(self._weights * LOGISTIC.curvature(self._logits), self.device)
         ridge = len(self.train) * (self.weight_decay + self.damping)
         return gauss_newton(lambda part: self._slopes.jacobian(rows[part]), weights, ridge, width=len(self.theta))
 

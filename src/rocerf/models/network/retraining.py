@@ -89,10 +89,10 @@ class OwnTraining:
         t = self.training
         return Said.of(
             "models.network.trained",
-            rate=f"{t.learning_rate:g}",
+            rate=t.learning_rate,
             batch=t.batch_size,
             epochs=t.epochs,
-            decay=f"{t.weight_decay:g}",
+            decay=t.weight_decay,
             order=Said.of("models.network.shuffled" if t.shuffle else "models.network.in_order"),
         )
 

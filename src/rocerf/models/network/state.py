@@ -6,7 +6,7 @@ import copy
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from rocerf.data.training_set_state import rows_in
+from rocerf.data.training_set import rows_in
 from rocerf.errors import FileFormatError
 from rocerf.models.design import Design
 from rocerf.models.network.network import Architecture, checked_device, precision_of, state_arrays, with_state

@@ -212,7 +212,7 @@ class _Run:
         return graph.replay  # type: ignore[no-any-return]
 
     def wait(self) -> None:
-        """Until the device has done what it was told."""
+        """Until the device has done all its work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from rocerf.data.frames import Frames
-from rocerf.data.training_set import TrainingSet
-from rocerf.data.training_set_state import rows_in
+from rocerf.data.training_set import TrainingSet, rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.model import RETRAININGS, Refittable, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows

@@ -225,7 +225,7 @@ class OwnRefit:
     def _fitted(self, images: Any, kept: NDArray[np.intp], seed: int) -> Any:
         """The classifier fitted on these rows; an open random state becomes ``seed``, another one for each deletion."""
         weights = self._fit.train.weights
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 fitted = settled(self.own.unfitted, seed).fit(
@@ -237,7 +237,7 @@ class OwnRefit:
                     f"({type(error).__name__}: {error}); delete fewer rows, or use retraining='exact'."
                 ) from error
         self.refits += 1
-        self.unconverged += any("ConvergenceWarning" in warning.category.__name__ for warning in told)
+        self.unconverged += any("ConvergenceWarning" in warning.category.__name__ for warning in caught)
         return fitted
 
     def _whole(self, classifier: Any, seen: _Prepared) -> tuple[Any, PipelineParts | None]:

@@ -294,7 +294,7 @@ def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
         found = with_checked_fills(probe, found)
         X = filled(rows.X, rows.missing, found.fills, probe.frames)
         tangled = [name for name in found.tangled if rows.frame[name].isna().any()]
-        if not tangled:  # else that is the reason to be told
+        if not tangled:  # else that is the reason to give
             rows.refuse_incomplete(X)
         refuse_what_is_not_affine(probe, found, rows.frame, X)
     except CannotTransformError as error:

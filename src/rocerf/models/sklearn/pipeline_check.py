@@ -46,7 +46,7 @@ def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFram
     tangled = [name for name in sorted(found.tangled) if bool(gone[name].any())]
     if tangled:
         raise not_affine(tangled, "a missing value counts as more than one number put in its place")
-    # All rows once more: beside complete ones, what is put for a gap is told from rounding (a fill of 0, say).
+    # All rows once more: beside complete ones, what is put for a gap is distinguished from rounding (a fill of 0, say).
     if not complete.all() and not _same_on(probe, found, frame, X):
         incomplete = [feature for feature in probe.frames.schema if bool(gone[feature.name].any())]
         numbers = [feature.name for feature in incomplete if feature.kind is not Kind.CATEGORICAL]

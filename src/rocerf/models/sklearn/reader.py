@@ -62,15 +62,10 @@ def refuse_far_from_optimum(fit: LogisticFit, given: Array, fitted: Any) -> Poli
     from rocerf.models.logistic.fit import Polish
 
     theta = fit.minimum.theta
-    moved_squares, largest, scores = 0.0, 0.0, []
-    for rows in fit.objective.chunks():
-        design = fit.objective.design(fit.train.X[rows])
-        moved = design @ (theta - given)
-        moved_squares += float(moved @ moved)
-        largest = max(largest, float(np.abs(moved).max()))
-        scores.append(design @ theta)
-    spread = max(float(np.concatenate(scores).std()), 1e-12)
-    polish = Polish(shift=float(np.sqrt(moved_squares / len(fit.train))) / spread, largest_shift=largest / spread)
+    moved = fit.objective.scores(theta - given)
+    spread = max(float(fit.objective.scores(theta).std()), 1e-12)
+    shift = float(np.sqrt(moved @ moved / len(moved)))
+    polish = Polish(shift=shift / spread, largest_shift=float(np.abs(moved).max()) / spread)
     if not polish.shift <= LARGEST_SHIFT:
         iterations = int(np.max(getattr(fitted, "n_iter_", 0)))
         likely = (

@@ -14,25 +14,17 @@ TRUSTED = ("numpy.dtype",)
 
 def load_skops_model(path: Path) -> Any:
     """The estimator in the file; files with types that skops does not trust by itself are refused."""
-    return _loaded(
-        path,
-        trusted=(),
-        expected="that holds a LogisticRegression only",
-        advice="save the LogisticRegression alone with skops.io.dump",
-    )
+    expected, advice = "that holds a LogisticRegression only", "save the LogisticRegression alone with skops.io.dump"
+    return _loaded(path, (), expected, advice)
 
 
 def load_skops_pipeline(path: Path) -> Any:
     """A fitted pipeline from a skops file; files with steps that are not scikit-learn's own are refused."""
-    return _loaded(
-        path,
-        trusted=TRUSTED,
-        expected="of a Pipeline of scikit-learn's own steps",
-        advice="leave that step out, and save the Pipeline again with skops.io.dump",
-    )
+    advice = "leave that step out, and save the Pipeline again with skops.io.dump"
+    return _loaded(path, TRUSTED, "of a Pipeline of scikit-learn's own steps", advice)
 
 
-def _loaded(path: Path, *, trusted: tuple[str, ...], expected: str, advice: str) -> Any:
+def _loaded(path: Path, trusted: tuple[str, ...], expected: str, advice: str) -> Any:
     from skops.io import get_untrusted_types, load
 
     if not path.is_file():

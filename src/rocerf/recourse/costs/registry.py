@@ -28,17 +28,12 @@ from rocerf.types import Array
 #: Makes a cost over the columns of these training rows, under this schema.
 CostFactory = Callable[[TrainingSet, FeatureSchema | None], Cost]
 
-_COSTS: dict[str, CostFactory] = {}
+COSTS: dict[str, CostFactory] = {}
 
 
 def register_cost(name: str, factory: CostFactory) -> None:
     """Make a cost known by name; ``factory(train, schema)`` gives it, and its own ``name`` must be the same."""
-    _COSTS[name] = factory
-
-
-def cost_names() -> tuple[str, ...]:
-    """The names of all costs, in the order in which they were registered."""
-    return tuple(_COSTS)
+    COSTS[name] = factory
 
 
 def cost_named(cost: Any, train: TrainingSet, schema: FeatureSchema | None) -> Cost:
@@ -52,9 +47,9 @@ def cost_named(cost: Any, train: TrainingSet, schema: FeatureSchema | None) -> C
                 f"{np.shape(cost.scale)}; make it for these columns."
             )
         return cost
-    if not isinstance(cost, str) or cost not in _COSTS:
-        raise OptionError(f"Expected cost to be one of {', '.join(_COSTS)} or a CostTable, got {cost!r}.")
-    return _COSTS[cost](train, schema)
+    if not isinstance(cost, str) or cost not in COSTS:
+        raise OptionError(f"Expected cost to be one of {', '.join(COSTS)} or a CostTable, got {cost!r}.")
+    return COSTS[cost](train, schema)
 
 
 def _norm(norm: Norm, train: TrainingSet, schema: FeatureSchema | None) -> NormCost:

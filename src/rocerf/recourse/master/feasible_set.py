@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.data.schema import Attribute, FeatureSchema, Kind
-from rocerf.types import Array
-
-Mask = NDArray[np.bool_]
+from rocerf.types import Array, Mask, Places
 
 #: A relation may be missed by this much, relative to the size of its terms: the rounding of a sum.
 ROUNDING = 1e-9
@@ -40,6 +38,11 @@ class Rules:
         """The rules of a schema."""
         whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool)
         return cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes, whole)
+
+    @cached_property
+    def spacing(self) -> Array:
+        """The steps, 1 where there are none, (d,)."""
+        return np.where(self.steps > 0, self.steps, 1.0)
 
     def room(self, X: Array, X0: Array) -> Array:
         """By how much rounding may miss each relation on the way from X0 to X, both (P, d); (P, r).
@@ -87,12 +90,13 @@ class FeasibleSet:
         if schema is None and most_changes is None:
             return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
         schema = schema or FeatureSchema.free(f"x{place}" for place in range(X0.shape[1]))
-        names = [feature.name for feature in schema.column_features]
-        gone = None if missing is None else [[name in lacking for name in names] for lacking in missing]
-        absent = None if gone is None else np.array(gone, bool).reshape(X0.shape)
+        absent = None
+        if missing is not None:
+            gone = [[feature.name in lacking for feature in schema.column_features] for lacking in missing]
+            absent = np.array(gone, bool).reshape(X0.shape)
         return cls(*schema.box(X0, missing), X0, Rules.of(schema, most_changes), absent=absent)
 
-    def of(self, people: NDArray[np.intp]) -> FeasibleSet:
+    def of(self, people: Places) -> FeasibleSet:
         """The sets of these people."""
         excluded = None if self.excluded is None else tuple(self.excluded[person] for person in people)
         absent = None if self.absent is None else self.absent[people]
@@ -134,12 +138,8 @@ class FeasibleSet:
         """People for whom not every point of the box (and behind the relations) is allowed, (P,)."""
         if self.rules is None:
             return np.zeros(len(self.lower), bool)
-        mixed = self.stepped.any(axis=1)
-        if self.rules.most_changes is not None:
-            mixed = mixed | (self.movable.any(axis=1))
-        if self.excluded is not None:
-            mixed = mixed | np.array([bool(sets) for sets in self.excluded])
-        return np.asarray(mixed)
+        mixed = (self.movable if self.rules.most_changes is not None else self.stepped).any(axis=1)
+        return np.asarray(mixed if self.excluded is None else mixed | np.array([bool(sets) for sets in self.excluded]))
 
     @property
     def anchors(self) -> Array:
@@ -153,7 +153,7 @@ class FeasibleSet:
     @property
     def _ends(self) -> tuple[Array, Array]:
         """The first and last step inside the boxes, counted from the anchors, two arrays (P, d)."""
-        steps = np.ones(self.X0.shape[1]) if self.rules is None else np.where(self.rules.steps > 0, self.rules.steps, 1)
+        steps = np.ones(self.X0.shape[1]) if self.rules is None else self.rules.spacing
         least = np.ceil((self.lower - self.anchors) / steps - ROUNDING)
         return least, np.floor((self.upper - self.anchors) / steps + ROUNDING)
 
@@ -162,9 +162,13 @@ class FeasibleSet:
         """Columns with steps in which a person stands between two of them, inside the box, (P, d)."""
         if self.rules is None:
             return np.zeros(self.X0.shape, bool)
-        places = (self.X0 - self.anchors) / np.where(self.rules.steps > 0, self.rules.steps, 1.0)
-        between = np.abs(places - np.rint(places)) > ROUNDING * (1 + np.abs(places))
-        return np.asarray(self.stepped & between & (self.lower <= self.X0) & (self.upper >= self.X0))
+        inside = (self.lower <= self.X0) & (self.upper >= self.X0)
+        return np.asarray(self.stepped & ~self._on_steps(self.rules, self.X0) & inside)
+
+    def _on_steps(self, rules: Rules, X: Array) -> Mask:
+        """Which values of X (P, d) are whole numbers of steps from their anchors."""
+        places = (X - self.anchors) / rules.spacing
+        return np.asarray(np.abs(places - np.rint(places)) <= ROUNDING * (1 + np.abs(places)))
 
     def complete(self, attribute: Attribute) -> Mask:
         """Who must have one of the categories with a column, (P,); others may have the reference category."""
@@ -188,9 +192,8 @@ class FeasibleSet:
         rules = self.rules
         if rules is None:
             return self.clip(X)
-        steps = np.where(rules.steps > 0, rules.steps, 1.0)
+        steps, (least, most) = rules.spacing, self._ends
         places = np.rint((X - self.anchors) / steps)
-        least, most = self._ends
         on_steps = self.anchors + steps * np.clip(places, least, most)
         stays = self.loose & ((most < least) | (np.abs(X - self.X0) <= np.abs(X - on_steps)))
         on_steps = np.where(stays | (np.abs(on_steps - self.X0) <= ROUNDING * steps), self.X0, on_steps)
@@ -216,11 +219,7 @@ class FeasibleSet:
         rules = self.rules
         if rules is None:
             return np.asarray(inside)
-        steps = np.where(rules.steps > 0, rules.steps, 1.0)
-        places = (X - self.anchors) / steps
-        on_steps = ~self.stepped | (np.abs(places - np.rint(places)) <= ROUNDING * (1 + np.abs(places)))
-        on_steps |= X == self.X0
-        inside &= on_steps.all(axis=1)
+        inside &= (~self.stepped | self._on_steps(rules, X) | (X == self.X0)).all(axis=1)
         for attribute in rules.attributes:
             if attribute.categories is not None:
                 total = X[:, list(attribute.places)].sum(axis=1)
@@ -229,12 +228,6 @@ class FeasibleSet:
         if rules.most_changes is not None:
             inside &= self.changed(X).sum(axis=1) <= rules.most_changes
         if self.excluded is not None:
-            changed = self.changed(X)
-            inside &= np.array(
-                [
-                    not any(all(row[place] for place in group) for group in groups)
-                    for row, groups in zip(changed, self.excluded, strict=True)
-                ],
-                bool,
-            )
+            pairs = zip(self.changed(X), self.excluded, strict=True)
+            inside &= np.array([not any(row[list(group)].all() for group in groups) for row, groups in pairs], bool)
         return np.asarray(inside)

@@ -11,9 +11,8 @@ from typing import Any
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
-from rocerf.types import Array
+from rocerf.types import Array, Mask
 
 #: Seconds after which HiGHS is asked for the best it has.
 TIME_LIMIT = 60.0
@@ -46,7 +45,7 @@ def minimised(
     bounds: tuple[Array, Array],
     rows: Any,
     limits: tuple[Array, Array],
-    whole: NDArray[np.bool_] | None = None,
+    whole: Mask | None = None,
     **options: Any,
 ) -> Answer:
     """``min objective z`` with z and ``rows z`` (a sparse matrix in CSR form) inside bounds and limits, both least and

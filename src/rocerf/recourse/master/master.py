@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.highs import minimised
 from rocerf.recourse.master.mixed import MixedProblem
 from rocerf.recourse.master.projection import project
-from rocerf.types import Array
+from rocerf.types import Array, Mask, Places
 
-Mask = NDArray[np.bool_]
-
-#: Nobody moves a column further than this many of its standard deviations. It makes every
-#: problem bounded, so that contradictory cuts are recognised as such.
+#: Nobody moves a column further than this many of its standard deviations. It makes every problem bounded, so that
+#: contradictory cuts are recognised as such.
 REACH = 1e4
 
 #: An offset that no point within reach satisfies.
@@ -53,7 +50,7 @@ class Cheapest:
         none = np.zeros(people, bool)
         return cls(np.full((people, d), np.nan), none, none.copy(), np.zeros(people))
 
-    def put(self, places: NDArray[np.intp], part: Cheapest) -> None:
+    def put(self, places: Places, part: Cheapest) -> None:
         """Take over the answers of some people."""
         self.points[places], self.found[places] = part.points, part.found
         self.failed[places], self.gaps[places] = part.failed, part.gaps
@@ -72,7 +69,7 @@ class Master:
         """With the moves closed whose price is infinite."""
         return cls(X0, cost, allowed.affordable(*cost.prices(X0)))
 
-    def of(self, people: NDArray[np.intp]) -> Master:
+    def of(self, people: Places) -> Master:
         """The problem of these people alone."""
         return Master(self.X0[people], self.cost, self.allowed.of(people))
 
@@ -88,11 +85,11 @@ class Master:
         answer = self.cheapest(np.array([person]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0)
         return bool(answer.found[0] or answer.failed[0])
 
-    def cheapest(self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float) -> Cheapest:
+    def cheapest(self, people: Places, slopes: Array, constants: Array, target: float) -> Cheapest:
         """The cheapest allowed points with ``slopes'x + constants >= target`` for these people.
 
-        ``people`` (Q,) selects among the P; slopes (Q, m, d) and constants (Q, m) are in schema space;
-        all-zero slopes with an infinite constant stand for "no cut".
+        ``people`` (Q,) selects among the P; slopes (Q, m, d) and constants (Q, m) are in schema space; all-zero slopes
+        with an infinite constant stand for "no cut".
         """
         answer = Cheapest.blank(len(people), self.X0.shape[1])
         mixed = self.mixed[people] | (self.cost.norm is Norm.CONVEX)
@@ -107,7 +104,7 @@ class Master:
             answer.found[place], answer.failed[place] = found.found, found.failed
         return answer
 
-    def _convex(self, people: NDArray[np.intp], slopes: Array, constants: Array, target: float) -> Cheapest:
+    def _convex(self, people: Places, slopes: Array, constants: Array, target: float) -> Cheapest:
         x0, scale = self.X0[people], self.cost.scale
         lower = np.maximum((self.allowed.lower[people] - x0) / scale, -REACH)
         upper = np.minimum((self.allowed.upper[people] - x0) / scale, REACH)

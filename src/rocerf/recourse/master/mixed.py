@@ -2,8 +2,8 @@
 
 Columns that may move become variables: a whole number of steps where values are stepped (0/1 for answers and
 categories), a number of ``scale`` otherwise; where the own value is between two steps, a 0/1 variable chooses between
-it and the steps. One-hot groups sum to one, relations and cuts are rows, and where the
-number of changes is limited a 0/1 variable for each attribute says whether it may move.
+it and the steps. One-hot groups sum to one, relations and cuts are rows, and where the number of changes is limited a
+0/1 variable for each attribute says whether it may move.
 
 Prices are linear in these variables; a curved price (percentiles) takes a 0/1 variable wherever it falls. The square of
 an L2 cost and the parts of a convex one are approached from below by lines ``q_j >= line(u_j)``: exact for answers and

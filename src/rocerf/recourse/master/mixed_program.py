@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
 from rocerf.recourse.master.highs import minimised
-from rocerf.types import Array
+from rocerf.types import Array, Places
 
 #: A gap below this is the rounding of the bounds.
 NO_GAP = 1e-6
@@ -27,7 +26,7 @@ class Program:
         rules = allowed.rules
         low = np.maximum(allowed.lower[0], np.minimum(x0 - reach * cost.scale, allowed.upper[0]))
         high = np.minimum(allowed.upper[0], np.maximum(x0 + reach * cost.scale, allowed.lower[0]))
-        steps = np.ones(d) if rules is None else np.where(rules.steps > 0, rules.steps, 1.0)
+        steps = np.ones(d) if rules is None else rules.spacing
         loose = allowed.loose[0]
         least = np.ceil((low - allowed.anchors[0]) / steps - ROUNDING)
         most = np.floor((high - allowed.anchors[0]) / steps + ROUNDING)
@@ -67,7 +66,7 @@ class Program:
         self.objective.append(price)
         return len(self.lower) - 1
 
-    def _moving(self) -> NDArray[np.intp]:
+    def _moving(self) -> Places:
         return np.flatnonzero(self.moving)
 
     def _loosen(self, j: int, step: float, least: float, most: float) -> None:

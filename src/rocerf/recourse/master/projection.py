@@ -1,12 +1,12 @@
 """The point nearest to the origin inside half-spaces and a box, for many problems at once.
 
-For each problem: ``min |u|^2 / 2  s.t.  normals u >= offsets, lower <= u <= upper``. Its dual,
+For each problem: ``min |u|^2 / 2 s.t. normals u >= offsets, lower <= u <= upper``. Its dual,
 
     min_{lam >= 0}  h(lam) = sum_j psi_j((normals'lam)_j) - offsets'lam,    u = clip(normals'lam, lower, upper),
 
-has as many unknowns as half-spaces (a handful) and a piecewise linear gradient ``normals u - offsets``.
-A projected semismooth Newton method with line search solves it; the few problems it leaves
-open go one by one to an exact method (Lawson and Hanson's least distance programming).
+has as many unknowns as half-spaces (a handful) and a piecewise linear gradient ``normals u - offsets``. A projected
+semismooth Newton method with line search solves it; the few problems it leaves open go one by one to an exact method
+(Lawson and Hanson's least distance programming).
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from rocerf.types import Array
-
-Mask = NDArray[np.bool_]
+from rocerf.types import Array, Mask
 
 #: Largest violation of a unit-length half-space that counts as satisfied, relative to 1 + |offset|.
 FEASIBLE = 1e-10
@@ -104,8 +101,8 @@ def _newton(normals: Array, offsets: Array, lower: Array, upper: Array) -> tuple
 
 
 def _newton_step(N: Array, gradient: Array, dual: Array, free: Mask) -> Array:
-    # Multipliers close to 0 that want to fall are put at 0 and left out of the step (Bertsekas' two-metric
-    # rule): truncating them afterwards could turn a descent direction into an ascent one.
+    # Multipliers close to 0 that want to fall are put at 0 and left out of the step (Bertsekas' two-metric rule):
+    # truncating them afterwards could turn a descent direction into an ascent one.
     residual = np.abs(dual - np.maximum(dual - gradient, 0.0)).max(axis=1)
     moving = (dual > np.minimum(0.1, residual)[:, None]) | (gradient < 0)
     masked = N * moving[:, :, None]
@@ -145,8 +142,8 @@ def least_distance(normals: Array, offsets: Array, lower: Array, upper: Array) -
 
     Raises ``ArithmeticError`` where rounding decides and neither can be said.
 
-    Lawson and Hanson, Solving Least Squares Problems, chapter 23: the box joins the half-spaces as
-    ``G u >= h``; the residual of one non-negative least squares problem is the answer.
+    Lawson and Hanson, Solving Least Squares Problems, chapter 23: the box joins the half-spaces as ``G u >= h``; the
+    residual of one non-negative least squares problem is the answer.
     """
     d = len(lower)
     G = np.vstack([normals, np.eye(d), -np.eye(d)])

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.promises.promise import Learning, Promise, Reading
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Places, Progress
 
-#: People in the first wave of a promise that learns; each further wave is twice as large.
+#: Places in the first wave of a promise that learns; each further wave is twice as large.
 FIRST_WAVE = 32
 
 
@@ -52,7 +51,7 @@ def solve_by_cuts(
     return solution
 
 
-def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> NDArray[np.intp]:
+def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> Places:
     """Lower the values of found points to what the promise has learned since; the people whose point fell."""
     if not isinstance(promise, Learning):
         return np.empty(0, np.intp)
@@ -61,7 +60,7 @@ def _hold_against_memory(promise: Promise, solution: Solution, delta: float) -> 
     return found[solution.values[found] < delta + GUARD / 2]
 
 
-def _search_on(promise: Promise, solution: Solution, delta: float, withstood: NDArray[np.intp], number: int) -> bool:
+def _search_on(promise: Promise, solution: Solution, delta: float, withstood: Places, number: int) -> bool:
     """One further search at the found points that have not ``withstood`` enough of them; False if there are none."""
     if not isinstance(promise, Learning):
         return False
@@ -69,8 +68,7 @@ def _search_on(promise: Promise, solution: Solution, delta: float, withstood: ND
     if not len(asking):
         return False
     reading = promise.search_on(solution.points[asking], delta + GUARD / 2, number)
-    if reading.retrainings is not None:
-        solution.retrainings[asking] += reading.retrainings
+    solution.count(asking, reading)
     _lower(solution, asking, reading)
     withstood[asking] += 1
     hopeless = asking[np.isneginf(solution.values[asking])]  # no cut says so: no point survives having no model
@@ -79,14 +77,14 @@ def _search_on(promise: Promise, solution: Solution, delta: float, withstood: ND
     return True
 
 
-def _lower(solution: Solution, people: NDArray[np.intp], reading: Reading) -> None:
+def _lower(solution: Solution, people: Places, reading: Reading) -> None:
     """Values and worst rows of these people's points, where the reading knows of worse."""
     for place in np.flatnonzero(reading.values < solution.values[people] - 1e-12):
         solution.values[people[place]] = reading.values[place]
         solution.worst_ids[people[place]] = reading.worst_ids(int(place))
 
 
-def _waves(people: int, learns: bool) -> Iterator[NDArray[np.intp]]:
+def _waves(people: int, learns: bool) -> Iterator[Places]:
     start, size = 0, FIRST_WAVE if learns else max(people, 1)
     while start < people:
         yield np.arange(start, min(start + size, people))
@@ -101,7 +99,7 @@ def _solve_wave(
     promise: Promise,
     master: Master,
     delta: float,
-    wave: NDArray[np.intp],
+    wave: Places,
     solution: Solution,
     max_rounds: int,
     progress: Progress | None,
@@ -121,14 +119,9 @@ def _solve_wave(
             break
         reading = promise.read(points, delta + GUARD / 2)
         solution.rounds[open_] += 1
-        if reading.retrainings is not None:
-            solution.retrainings[open_] += reading.retrainings
+        solution.count(open_, reading)
         holds = reading.values >= delta + GUARD / 2
-        found = open_[holds]
-        solution.points[found], solution.values[found] = points[holds], reading.foreseen[holds]
-        solution.outcomes[found] = Outcome.FOUND
-        for place in np.flatnonzero(holds):
-            solution.worst_ids[open_[place]] = reading.worst_ids(int(place))
+        solution.keep(open_, points, reading, holds)
         slopes, constants = reading.cuts(points)
         open_ = open_[~holds]
         pool.add(open_, slopes[~holds], constants[~holds])
@@ -140,9 +133,7 @@ def _solve_wave(
     _tell_margin_from_reach(promise, master, delta, wave, solution)
 
 
-def _tell_margin_from_reach(
-    promise: Promise, master: Master, delta: float, wave: NDArray[np.intp], solution: Solution
-) -> None:
+def _tell_margin_from_reach(promise: Promise, master: Master, delta: float, wave: Places, solution: Solution) -> None:
     """Where only the margin (or the guard, for scores next to 0) was out of reach, the model itself is not: say so."""
     stuck = wave[solution.outcomes[wave] == Outcome.UNREACHABLE]
     if len(stuck):
@@ -154,27 +145,22 @@ def _tell_margin_from_reach(
 class _Cuts:
     """Up to m cuts for each person of a wave; unused places are "no cut" (constant = infinity)."""
 
-    def __init__(self, place: NDArray[np.intp], slopes: Array, constants: Array) -> None:
+    def __init__(self, place: Places, slopes: Array, constants: Array) -> None:
         self._place, self._slopes, self._constants = place, slopes, constants
         self._used = np.full(len(slopes), slopes.shape[1])
 
     @classmethod
-    def shared(cls, people: int, wave: NDArray[np.intp], slopes: Array, constants: Array) -> _Cuts:
+    def shared(cls, people: int, wave: Places, slopes: Array, constants: Array) -> _Cuts:
         place = np.full(people, -1)
         place[wave] = np.arange(len(wave))
-        m, d = slopes.shape
-        return cls(
-            place,
-            np.broadcast_to(slopes, (len(wave), m, d)).copy(),
-            np.broadcast_to(constants, (len(wave), m)).copy(),
-        )
+        return cls(place, np.tile(slopes, (len(wave), 1, 1)), np.tile(constants, (len(wave), 1)))
 
-    def of(self, people: NDArray[np.intp]) -> tuple[Array, Array]:
+    def of(self, people: Places) -> tuple[Array, Array]:
         places = self._place[people]
         width = int(self._used[places].max(initial=0))
         return self._slopes[places, :width], self._constants[places, :width]
 
-    def add(self, people: NDArray[np.intp], slopes: Array, constants: Array) -> None:
+    def add(self, people: Places, slopes: Array, constants: Array) -> None:
         if not len(people):
             return
         places = self._place[people]

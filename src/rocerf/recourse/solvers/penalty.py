@@ -1,8 +1,8 @@
 """The paper's Algorithm 1, a penalty method, for any differentiable promise and all people at once.
 
-For each person it minimises ``J(x) = lam max(aim - f(x), 0)^2 + cost(x - x0)`` for a sequence of ``lam``:
-from 0.1, halved until the minimiser is infeasible, doubled until it is feasible, then bisected.
-As printed the algorithm has defects, handled here on purpose:
+For each person it minimises ``J(x) = lam max(aim - f(x), 0)^2 + cost(x - x0)`` for a sequence of ``lam``: from 0.1,
+halved until the minimiser is infeasible, doubled until it is feasible, then bisected. As printed the algorithm has
+defects, handled here on purpose:
 
 * With a squared hinge and an unsquared norm the exact minimiser violates the constraint for
   *every* lam, so "double until feasible" would end only by inexact arithmetic. We aim at
@@ -28,7 +28,7 @@ from rocerf.promises.promise import NearPoint, Promise
 from rocerf.recourse.costs.cost import Cost, gradient
 from rocerf.recourse.master.master import REACH, Master
 from rocerf.recourse.solvers.adam import Adam
-from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
+from rocerf.recourse.solvers.solution import GUARD, Solution
 from rocerf.types import Array, Progress
 
 #: How far above delta the penalty aims, in score units.
@@ -90,8 +90,8 @@ def minimise_by_penalty(
 ) -> tuple[Any, Any]:
     """The cheapest points found with ``value >= delta`` (P, d), and for whom one was found (P,).
 
-    Where none was found the point is the person's own. With ``hold`` the inner steps read the constraint as it was
-    held at the stage's first point, which is never below the true one, and every candidate is read truly.
+    Where none was found the point is the person's own. With ``hold`` the inner steps read the constraint as it was held
+    at the stage's first point, which is never below the true one, and every candidate is read truly.
     """
     search = _Search(read, hold or (lambda _: read), problem, delta, options or PenaltyOptions(), progress)
     return search.run()
@@ -245,9 +245,5 @@ def solve_by_penalty(promise: Promise, master: Master, delta: float, *, progress
         return read_held
 
     points, found = minimise_by_penalty(read, problem, delta + GUARD / 2, hold=hold, progress=progress)
-    reading = promise.read(points)
-    solution.points[found], solution.values[found] = points[found], reading.values[found]
-    for place in np.flatnonzero(found):
-        solution.outcomes[place] = Outcome.FOUND
-        solution.worst_ids[place] = reading.worst_ids(int(place))
+    solution.keep(np.arange(len(points)), points, promise.read(points), found)
     return solution

@@ -11,8 +11,8 @@ person's box where the promise holds or nearly does, in rounds::
     try     read the guesses cheaper than the spot; the cheapest that holds is the new spot; pull it back by halves
 
 A first attempt starts from anchors (training rows, say) where the promise holds. When its spots improve no more,
-further attempts start at the person and at random places, looking only below the cost already reached.
-Nothing is proven: where no point was found there may still be one.
+further attempts start at the person and at random places, looking only below the cost already reached. Nothing is
+proven: where no point was found there may still be one.
 """
 
 from __future__ import annotations
@@ -21,17 +21,13 @@ import itertools
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocerf.promises.promise import Promise, Reading
+from rocerf.promises.promise import Promise
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers import search_guesses as guess
 from rocerf.recourse.solvers.search_guesses import FAR, MOST_COLUMNS, NEAR, PULLS, SUMS, SWEEP, Profile, Room, Spots
-from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
-from rocerf.types import Array, Progress
-
-Mask = NDArray[np.bool_]
-Places = NDArray[np.intp]
+from rocerf.recourse.solvers.solution import GUARD, Solution
+from rocerf.types import Array, Mask, Places, Progress
 
 #: Reads of the promise for each person, and more for each column that has to wait for its turn in a scan.
 BUDGET, MORE = 4000, 100
@@ -39,8 +35,8 @@ BUDGET, MORE = 4000, 100
 #: Spots improved at once for each person; attempts without progress after which a person is left alone.
 SPOTS, ATTEMPTS = 2, 4
 
-#: Progress of a round or attempt: cheaper by this share or, where the promise does not hold yet, the promise higher
-#: by this share of what was missing at the start. A round without progress ends a spot.
+#: Progress of a round or attempt: cheaper by this share or, where the promise does not hold yet, the promise higher by
+#: this share of what was missing at the start. A round without progress ends a spot.
 CHEAPER, HIGHER = 0.003, 0.01
 
 #: Anchors read once for everybody, and tried as starts for each person; starts pulled back.
@@ -72,8 +68,7 @@ def solve_by_search(
     person's box. Where a box is open to a side, it goes as far as the range from ``lower`` to ``upper`` (d,), by
     default that of the anchors, or to where the person stands, if beyond. ``rounds`` counts the points read for each
     person, at most ``budget`` (by default 4000, and 100 more for each column beyond 24); the anchors are read once for
-    everybody and not counted. Everybody sees the same random numbers, so an answer depends on the person and the seed,
-    not on who else asks (as far as the promise's values do not).
+    everybody and not counted. Everybody sees the same random numbers: an answer does not depend on who else asks.
 
     >>> import rocerf
     >>> from rocerf.promises import Plain
@@ -86,8 +81,7 @@ def solve_by_search(
     >>> found.outcomes[0].name, found.points.round(4).tolist()
     ('FOUND', [[2.5]])
     """
-    solution = Solution.blank(*master.X0.shape)
-    d = master.X0.shape[1]
+    solution, d = Solution.blank(*master.X0.shape), master.X0.shape[1]
     budget = BUDGET + MORE * max(d - MOST_COLUMNS, 0) if budget is None else budget
     bounds = anchors.min(axis=0) if lower is None else lower, anchors.max(axis=0) if upper is None else upper
     pool = _pool(promise, anchors, delta + GUARD, seed)
@@ -98,22 +92,13 @@ def solve_by_search(
         points, obeys = search.room.landed(np.arange(len(people)), search.run(pool))
         points = np.where(obeys[:, None], points, master.X0[people])  # where nobody is accepted
         solution.rounds[people], solution.retrainings[people] = search.used + 1, search.retrainings
-        _report(promise.read(points), people, points, delta, solution)
+        reading = promise.read(points)  # once more, on their own
+        solution.count(people, reading)
+        solution.keep(people, points, reading, reading.values >= delta + GUARD / 2)
         done += len(people)
         if progress is not None:
             progress(done, len(master.X0))
     return solution
-
-
-def _report(reading: Reading, people: Places, points: Array, delta: float, solution: Solution) -> None:
-    """Keep the points (Q, d) that hold, read once more, on their own."""
-    if reading.retrainings is not None:
-        solution.retrainings[people] += reading.retrainings
-    for place in np.flatnonzero(reading.values >= delta + GUARD / 2):
-        person = people[place]
-        solution.points[person], solution.values[person] = points[place], reading.foreseen[place]
-        solution.outcomes[person] = Outcome.FOUND
-        solution.worst_ids[person] = reading.worst_ids(int(place))
 
 
 def _blocks(asking: Places, d: int) -> Iterator[Places]:

@@ -10,16 +10,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD
-from rocerf.types import Array
-
-Mask = NDArray[np.bool_]
-Places = NDArray[np.intp]
+from rocerf.types import Array, Mask, Places
 
 #: Columns scanned in one round. In higher dimension columns take turns; those that moved are this much ahead.
 MOST_COLUMNS, AHEAD = 24, 0.5
@@ -124,9 +120,9 @@ class Room:
 class Spots:
     """R places under improvement: ``at`` (R, d) in the box from ``low`` to ``high``, with ``value`` and ``cost`` there.
 
-    The cost is infinite where the promise does not hold; ``ceiling`` is the cost from which a point is of no
-    interest. ``home`` is the place in the box nearest to the person, ``reads`` how often the promise may be read yet,
-    ``idle`` counts what brought no progress.
+    The cost is infinite where the promise does not hold; ``ceiling`` is the cost from which a point is of no interest.
+    ``home`` is the place in the box nearest to the person, ``reads`` how often the promise may be read yet, ``idle``
+    counts what brought no progress.
     """
 
     person: Places
@@ -212,8 +208,8 @@ def places_to_scan(room: Room, spots: Spots, rng: np.random.Generator) -> tuple[
 def sums(room: Room, spots: Spots, profile: Profile, aim: float, rng: np.random.Generator) -> Array:
     """A place in each column, good together if the score were a sum over columns.
 
-    At a price of score against cost the best place of a column is known at once. Prices are drawn, and chance is
-    added so that sums differ; those under the ceiling that should hold, or come nearest, are returned.
+    At a price of score against cost the best place of a column is known at once. Prices are drawn, and chance is added
+    so that sums differ; those under the ceiling that should hold, or come nearest, are returned.
     """
     here = np.take_along_axis(spots.at, profile.columns, 1)[:, :, None]
     places = np.concatenate([here, profile.places], axis=2)

@@ -13,14 +13,11 @@ holds, and the cheapest of all is returned.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.promises.promise import NearPoint, Promise
 from rocerf.recourse.master.master import Master
-from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
-from rocerf.types import Array, Progress
-
-People = NDArray[np.intp]
+from rocerf.recourse.solvers.solution import GUARD, Solution
+from rocerf.types import Array, Mask, Places, Progress
 
 #: Rounds from x0 on with full steps, and rounds near the cheapest point found.
 FULL_STEPS, ROUNDS = 8, 40
@@ -65,11 +62,11 @@ class _Search:
         self.trust = np.full(people, np.inf)
         self.slopes, self.constants = np.zeros((people, KEPT, d)), np.full((people, KEPT), np.inf)
 
-    def _read(self, people: People, points: Array) -> Array:
+    def _read(self, people: Places, points: Array) -> Array:
         self.reads[people] += 1
         return self.promise.read(points, self.aim).values
 
-    def _linearise(self, people: People, points: Array) -> tuple[Array, Array]:
+    def _linearise(self, people: Places, points: Array) -> tuple[Array, Array]:
         """Read at points (Q, d) and remember the linearisations there, the oldest making room."""
         self.reads[people] += 1
         slopes, constants = self.promise.read(points).cuts(points)
@@ -78,11 +75,11 @@ class _Search:
         return slopes, constants
 
     @property
-    def everybody(self) -> People:
+    def everybody(self) -> Places:
         """All people."""
         return np.arange(len(self.x))
 
-    def step(self, people: People, *, together: bool) -> None:
+    def step(self, people: Places, *, together: bool) -> None:
         """A full step for these people, from where they are, behind the latest linearisation or the last few."""
         slopes, constants = self._linearise(people, self.x[people])
         target = self.aim + GUARD / 2
@@ -125,11 +122,11 @@ class _Search:
         self.slopes[people[~reachable], 1:] = 0.0
         return True
 
-    def _distance(self, people: People) -> Array:
+    def _distance(self, people: Places) -> Array:
         """How far the cheapest points are, in scales of the columns: a cost may be in any unit."""
         return self.master.cost.relaxed().of(self.best[people], self.master.X0[people])
 
-    def _keep(self, people: People) -> NDArray[np.bool_]:
+    def _keep(self, people: Places) -> Mask:
         """Remember the candidate on the line from x0 through x, if cheaper; whether it is, by a noticeable share.
 
         A promise that can be held says cheaply where on the line it is met; if the true one disagrees there (other rows
@@ -156,7 +153,7 @@ class _Search:
         self.best[people[better]], self.best_cost[people[better]] = points[better], costs[better]
         return np.asarray(costs < before * (1.0 - IMPROVEMENT))
 
-    def _first_on_line(self, people: People, low: Array, held_at: Array) -> Array:
+    def _first_on_line(self, people: Places, low: Array, held_at: Array) -> Array:
         """The least share of the way to x, above ``low``, at which the promise (held there, if it can be) is met."""
         x0, x = self.master.X0[people], self.x[people]
         high = np.where(low < 1.0, 1.0, BEYOND)
@@ -169,28 +166,15 @@ class _Search:
             high, low = np.where(holds, middle, high), np.where(holds, low, middle)
         return high
 
-    def _on_line(self, people: People, x0: Array, x: Array, share: Array) -> Array:
-        return np.where(
-            x == x0,
-            x0,
-            np.clip(
-                x0 + share[:, None] * (x - x0),
-                self.master.allowed.lower[people],
-                self.master.allowed.upper[people],
-            ),
-        )
+    def _on_line(self, people: Places, x0: Array, x: Array, share: Array) -> Array:
+        lower, upper = self.master.allowed.lower[people], self.master.allowed.upper[people]
+        return np.where(x == x0, x0, np.clip(x0 + share[:, None] * (x - x0), lower, upper))
 
     def solution(self) -> Solution:
         """What was found, read once more."""
         solution = Solution.blank(*self.master.X0.shape)
         found = np.flatnonzero(np.isfinite(self.best_cost))
-        solution.outcomes[:] = Outcome.GAVE_UP
         solution.rounds[:] = self.reads
-        if not len(found):
-            return solution
-        reading = self.promise.read(self.best[found])
-        solution.points[found], solution.values[found] = self.best[found], reading.foreseen
-        solution.outcomes[found] = Outcome.FOUND
-        for place, person in enumerate(found):
-            solution.worst_ids[person] = reading.worst_ids(place)
+        if len(found):
+            solution.keep(found, self.best[found], self.promise.read(self.best[found]), np.ones(len(found), bool))
         return solution

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.types import Array
+from rocerf.promises.promise import Reading
+from rocerf.types import Array, Mask, Places
 
 #: Points clear their promise by this much, so that rounding in the user's own ``predict`` cannot undo it.
 GUARD = 1e-6
@@ -36,11 +37,11 @@ class Solution:
     values: Array
     outcomes: NDArray[Any]
     worst_ids: list[NDArray[Any] | None]
-    rounds: NDArray[np.intp]
-    retrainings: NDArray[np.intp]
+    rounds: Places
+    retrainings: Places
     gaps: Array
 
-    def forget(self, people: NDArray[np.intp]) -> None:
+    def forget(self, people: Places) -> None:
         """Take back the points of these people."""
         self.points[people], self.values[people] = np.nan, np.nan
 
@@ -50,37 +51,31 @@ class Solution:
         self.outcomes[:] = Outcome.GAVE_UP
         return self
 
+    def keep(self, people: Places, points: Array, reading: Reading, holds: Mask) -> None:
+        """Take over the points (Q, d) of people (Q,) at which a reading says that the promise holds (Q,)."""
+        for place in np.flatnonzero(holds):
+            person = people[place]
+            self.points[person], self.values[person] = points[place], reading.foreseen[place]
+            self.outcomes[person], self.worst_ids[person] = Outcome.FOUND, reading.worst_ids(int(place))
+
+    def count(self, people: Places, reading: Reading) -> None:
+        """Add what a reading retrained for these people."""
+        if reading.retrainings is not None:
+            self.retrainings[people] += reading.retrainings
+
     def take(self, person: int, alone: Solution) -> None:
         """Take over the solution of one person solved alone."""
-        self.points[person], self.values[person] = alone.points[0], alone.values[0]
-        self.outcomes[person], self.worst_ids[person] = alone.outcomes[0], alone.worst_ids[0]
-        self.rounds[person], self.retrainings[person] = alone.rounds[0], alone.retrainings[0]
-        self.gaps[person] = alone.gaps[0]
+        for field in fields(self):
+            getattr(self, field.name)[person] = getattr(alone, field.name)[0]
 
     def only(self, person: int) -> Solution:
         """The solution of one person."""
-        part = slice(person, person + 1)
-        return Solution(
-            points=self.points[part],
-            values=self.values[part],
-            outcomes=self.outcomes[part],
-            worst_ids=self.worst_ids[part],
-            rounds=self.rounds[part],
-            retrainings=self.retrainings[part],
-            gaps=self.gaps[part],
-        )
+        return Solution(*(getattr(self, field.name)[person : person + 1] for field in fields(self)))
 
     @classmethod
     def blank(cls, people: int, d: int) -> Solution:
         """Nobody found yet; solvers fill the arrays in."""
-        outcomes = np.empty(people, dtype=object)
-        outcomes[:] = Outcome.GAVE_UP
-        return cls(
-            points=np.full((people, d), np.nan),
-            values=np.full(people, np.nan),
-            outcomes=outcomes,
-            worst_ids=[None] * people,
-            rounds=np.zeros(people, dtype=np.intp),
-            retrainings=np.zeros(people, dtype=np.intp),
-            gaps=np.full(people, np.nan),
-        )
+        outcomes = np.full(people, Outcome.GAVE_UP, dtype=object)
+        values, gaps = np.full((2, people), np.nan)
+        rounds, retrainings = np.zeros((2, people), np.intp)
+        return cls(np.full((people, d), np.nan), values, outcomes, [None] * people, rounds, retrainings, gaps)

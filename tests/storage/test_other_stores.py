@@ -11,10 +11,9 @@ import pytest
 
 import rocerf
 from pipelines import applicants, fitted, model_of, usual
-from rocerf import FeatureSchema, LogisticModel, TrainingSet
+from rocerf import FeatureSchema, LogisticModel, State, TrainingSet
 from rocerf.deletion.certificate import Certificate, certify_model
-from rocerf.errors import FileFormatError
-from rocerf.storage.state import State
+from rocerf.errors import FileFormatError, OptionError
 
 
 class Shelf:
@@ -53,6 +52,16 @@ def test_a_model_kept_in_a_database_gives_the_same_answers(rows: TrainingSet) ->
     before, after = (rocerf.Rocerf(each, 2).explain(people) for each in (model, again))
     np.testing.assert_allclose(after.points, before.points, rtol=0, atol=1e-9)
     np.testing.assert_allclose(after.margins, before.margins, rtol=0, atol=1e-9)
+
+
+def test_an_explainer_is_one_row_of_a_database(rows: TrainingSet) -> None:
+    shelf, explainer = Shelf(), rocerf.Rocerf(LogisticModel.fit(rows, C=0.5), 2)
+    people = rows.X[explainer.model.predict(rows.X) == 0][:3]
+    before = explainer.explain(people)
+    shelf.put("credit", State.joined("our-explainers/1", explainer.state()))
+    whole = shelf.get("credit")
+    again = rocerf.Rocerf.from_state({name: whole.part(name) for name in whole.values["parts"]})
+    np.testing.assert_allclose(again.explain(people).points, before.points, rtol=0, atol=1e-9)
 
 
 def test_a_model_of_a_pipeline_comes_back_from_a_database() -> None:
@@ -125,6 +134,12 @@ def test_a_state_that_is_none_of_ours_is_refused(damage: Callable[[bytes], Any],
     content = LogisticModel.fit(rows).state().to_bytes()
     with pytest.raises(FileFormatError, match=said):
         LogisticModel.from_state(damage(content))
+
+
+@pytest.mark.parametrize("state", [State("a/1", {"sha256": "x"}), State("a/1", {}, {"about": np.zeros(1)})])
+def test_names_that_the_bytes_need_themselves_are_refused(state: State) -> None:
+    with pytest.raises(OptionError, match="rename it"):
+        state.to_bytes()
 
 
 def test_changed_rows_are_refused(rows: TrainingSet) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 from nasty import problems
 from problems import random_training_set
 from rocerf import LogisticModel, TrainingSet
-from rocerf.deletion import many_models
-from rocerf.deletion.many_models import Deletions, ManyModels
+from rocerf.deletion import batched_newton
+from rocerf.deletion.batched_newton import BatchedNewton, Deletions
 
 OPTIONS = [{"C": 1.0}, {"gamma": 0.02}, {"C": 5.0, "fit_intercept": False}, {"C": 0.5, "class_weight": {0: 2.0}}]
 
@@ -25,7 +28,7 @@ def test_converged_models_equal_exact_retraining(options: dict, weights: bool) -
     model = LogisticModel.fit(random_training_set(1, n=50, weights=weights), **options)
     sets = random_sets(50, 20, 5)
     deletions = Deletions.of(sets, 5)
-    models = ManyModels(model)
+    models = BatchedNewton(model)
     found = models.converge(models.first_guess(deletions), deletions)
     exact = [model.without(model.train.ids[chosen]).theta for chosen in sets]
     np.testing.assert_allclose(found, exact, atol=1e-9)
@@ -36,7 +39,7 @@ def test_converged_models_equal_exact_retraining(options: dict, weights: bool) -
 def test_carried_models_are_one_newton_step_from_where_they_were(options: dict, weights: bool) -> None:
     model = LogisticModel.fit(random_training_set(3, n=50, weights=weights), **options)
     before, after = random_sets(50, 12, 5, seed=1), random_sets(50, 12, 5, seed=2)
-    models = ManyModels(model)
+    models = BatchedNewton(model)
     there = np.array([model.without(model.train.ids[chosen]).theta for chosen in before])
     hessians = models.look(there, Deletions.of(before, 5)).hessians
     carried = models.carried(there, hessians, Deletions.of(before, 5), Deletions.of(after, 5))
@@ -48,12 +51,13 @@ def test_carried_models_are_one_newton_step_from_where_they_were(options: dict, 
 def test_nearly_retrained_models_are_near_or_called_astray() -> None:
     """From far away it takes more passes; where the classes are separated there is no model to come near."""
     X = np.array([[0.0], [1.0], [2.0], [3.5], [3.0], [4.0], [5.0], [6.0]])
-    models = ManyModels(LogisticModel.fit(TrainingSet(X, [0, 0, 0, 0, 1, 1, 1, 1]), C=np.inf))
+    model = LogisticModel.fit(TrainingSet(X, [0, 0, 0, 0, 1, 1, 1, 1]), C=np.inf)
+    models = BatchedNewton(model)
     deletions = Deletions.of([np.array([0]), np.array([3])], 1)
     guesses = models.first_guess(deletions)
     looked, retrained, look, astray = models.nearly(guesses, deletions)
     assert astray.tolist() == [1]
-    exact = models.model.without([0]).theta
+    exact = model.without([0]).theta
     assert np.abs(retrained[0] - exact).max() < 0.2 * np.abs(models.theta - exact).max()
     np.testing.assert_allclose(look.gradients, models.look(looked, deletions).gradients)
     np.testing.assert_allclose(models.nearly(guesses[:1], deletions[:1], 1e-4)[1][0], exact, atol=1e-5)
@@ -63,7 +67,7 @@ def test_nearly_retrained_models_are_near_or_called_astray() -> None:
 def test_wherever_a_model_starts_it_is_the_retrained_one(C: float) -> None:
     """From far out Newton's steps may lead nowhere: nothing on that way counts as arrived."""
     model = LogisticModel.fit(random_training_set(4, n=60, d=2), C=C)
-    models = ManyModels(model)
+    models = BatchedNewton(model)
     rng = np.random.default_rng(0)
     sets = random_sets(60, 40, 3)
     deletions = Deletions.of(sets, 3)
@@ -77,7 +81,7 @@ def test_nasty_problems_too() -> None:
     for problem in problems(36, seed=5):
         sets = random_sets(len(problem.model.train), 10, problem.k)
         deletions = Deletions.of(sets, problem.k)
-        models = ManyModels(problem.model)
+        models = BatchedNewton(problem.model)
         found = models.converge(models.first_guess(deletions), deletions)
         for theta, chosen in zip(found, sets, strict=True):
             if np.isnan(theta).any():
@@ -93,7 +97,7 @@ def test_a_look_sees_the_gradient_and_hessian_of_the_reduced_objective(options: 
     model = LogisticModel.fit(random_training_set(2, n=40), **options)
     sets = random_sets(40, 6, 4)
     thetas = model.theta + np.random.default_rng(0).normal(size=(6, len(model.theta)))
-    look = ManyModels(model).look(thetas, Deletions.of(sets, 4))
+    look = BatchedNewton(model).look(thetas, Deletions.of(sets, 4))
     for theta, chosen, gradient, hessian in zip(thetas, sets, look.gradients, look.hessians, strict=True):
         reduced = model.without(model.train.ids[chosen]).objective
         expected = reduced.gradient_and_hessian(theta)
@@ -105,7 +109,7 @@ def test_fractional_deletions_weigh_rows() -> None:
     model = LogisticModel.fit(random_training_set(3, n=30), C=1.0)
     rows = np.array([[2, 5, 5]])
     amounts = np.array([[0.5, 0.25, 0.25]])
-    half = ManyModels(model).look(model.theta[None], Deletions(rows, amounts)).gradients[0]
+    half = BatchedNewton(model).look(model.theta[None], Deletions(rows, amounts)).gradients[0]
     g = model.row_gradients()
     np.testing.assert_allclose(half, -0.5 * g[2] - 0.5 * g[5], atol=1e-9)
 
@@ -114,17 +118,17 @@ def test_pairs_made_in_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
     model = LogisticModel.fit(random_training_set(4, n=50), C=1.0)
     deletions = Deletions.of(random_sets(50, 5, 3), 3)
     thetas = np.tile(model.theta, (5, 1))
-    whole = ManyModels(model).look(thetas, deletions)
-    monkeypatch.setattr(many_models, "PAIRS_BYTES", 1000)
-    chunked = ManyModels(model)
-    assert chunked._pairs[2] is None
+    whole = BatchedNewton(model).look(thetas, deletions)
+    monkeypatch.setattr(batched_newton, "PAIRS_BYTES", 1000)
+    chunked = BatchedNewton(model)
+    assert chunked._products[1] is None
     np.testing.assert_allclose(chunked.look(thetas, deletions).hessians, whole.hessians, atol=1e-10)
 
 
 def test_harms_with_leverage_are_exact_one_row_newton_steps() -> None:
     """The formula v_i / (1 - lev_i) is the Newton step of the objective without row i, in closed form."""
     model = LogisticModel.fit(random_training_set(5, n=30), C=1.0)
-    models = ManyModels(model)
+    models = BatchedNewton(model)
     x = model.score_gradient(model.train.X[:1])
     none = Deletions(np.zeros((1, 1), np.intp), np.zeros((1, 1)))
     look = models.look(model.theta[None], none)
@@ -135,14 +139,31 @@ def test_harms_with_leverage_are_exact_one_row_newton_steps() -> None:
 
 @pytest.mark.parametrize("share", [0.0, np.inf], ids=["dense", "sparse"])
 def test_products_of_columns_are_the_same_however_they_are_kept(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many_models, "SPARSE", share)
-    monkeypatch.setattr(many_models, "CHUNK", 7)
+    monkeypatch.setattr(batched_newton, "SPARSE", share)
+    monkeypatch.setattr(batched_newton, "CHUNK", 7)
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(size=50), np.eye(5)[rng.integers(5, size=50)], np.eye(4)[rng.integers(4, size=50)]])
     model = LogisticModel.fit(TrainingSet(X, rng.integers(2, size=50)), scale=False)
-    many = ManyModels(model)
-    assert isinstance(many._pairs[2], np.ndarray) == (share == 0.0)
-    slopes = rng.random((3, 50))
-    first, second = np.triu_indices(many.X.shape[1])
-    for packed, slope in zip(many._packed(slopes), slopes, strict=True):
-        np.testing.assert_allclose(packed, ((many.X * slope[:, None]).T @ many.X)[first, second], atol=1e-12)
+    many = BatchedNewton(model)
+    _, products = many._products
+    assert len(products) == 8
+    assert all(isinstance(part, np.ndarray) == (share == 0.0) for part in products)
+    first, second = many.pairs
+    together = np.concatenate([part if share == 0.0 else part.toarray() for part in products])
+    np.testing.assert_allclose(together, many.X[:, first] * many.X[:, second], atol=1e-12)
+    thetas = model.theta + rng.normal(size=(3, len(model.theta)))
+    for theta, hessian in zip(
+        thetas, many.look(thetas, Deletions.of([np.array([], int)] * 3, 1)).hessians, strict=True
+    ):
+        np.testing.assert_allclose(hessian, model.objective.gradient_and_hessian(theta)[1], atol=1e-12)
+
+
+def test_the_batches_of_a_model_are_made_once_and_let_it_go() -> None:
+    model = LogisticModel.fit(random_training_set(6, n=30), C=1.0)
+    made = weakref.ref(BatchedNewton.of(model))
+    assert BatchedNewton.of(model) is made()
+    model_gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert model_gone() is None
+    assert made() is None

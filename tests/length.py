@@ -1,0 +1,13 @@
+"""How long the long tests are: a third of their cases in ``make test``, all of them in ``make thorough``."""
+
+from __future__ import annotations
+
+import os
+
+#: `make thorough` sets it: every long test at its full length, which takes two cores half an hour.
+THOROUGH = os.environ.get("ROCERF_THOROUGH") == "1"
+
+
+def share(full: int, least: int = 1) -> int:
+    """The number of cases of a test that has so many at its full length."""
+    return full if THOROUGH else max(least, full // 3)
