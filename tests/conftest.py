@@ -75,18 +75,8 @@ class Bare:
     def __init__(self, model: Any) -> None:
         for name in (
             *("train", "matrix", "score", "deployed_score", "predict", "without", "refitted", "restored"),
-            *(
-                "removable_class",
-                "assumptions",
-                "state",
-                "save",
-                "threshold",
-                "offset",
-                "frames",
-                "schema",
-                "preprocessing",
-            ),
-            *("own_refit", "own_rows", "known_by", "forget", "class_counts"),
+            *("removable_class", "assumptions", "state", "save", "threshold", "offset", "frames", "schema"),
+            *("preprocessing", "own_refit", "own_rows", "known_by", "forget", "class_counts"),
         ):
             setattr(self, name, getattr(model, name))
 
