@@ -364,8 +364,32 @@ def own_fits_table() -> str:
 
 
 #: The documents with a table between ``<!-- figures: ... -->`` and ``<!-- /figures -->``.
+def registries_table() -> str:
+    """What the package registers, for docs/extending.md: names, and one line about each where there is one."""
+    from rocerf.baselines.registry import BASELINES
+    from rocerf.data.datasets import list_datasets
+    from rocerf.passes import RUNNERS
+    from rocerf.promises.registry import PROMISES
+    from rocerf.recourse.costs.registry import COSTS
+    from rocerf.recourse.solvers.solving import SOLVERS
+    from rocerf.words import known_languages
+
+    rows = [
+        ("promises", [f"`{promise.name}` ({promise.summary})" for promise in PROMISES.values()]),
+        ("costs", [f"`{name}`" for name in COSTS]),
+        ("solvers", [f"`{solver.name}` ({solver.summary})" for solver in SOLVERS.values()]),
+        ("baselines", [f"`{name}`" for name in BASELINES]),
+        ("languages", [f"`{code}`" for code in known_languages()]),
+        ("runners", [f"`{name}`" for name in RUNNERS]),
+        ("data sets", [f"`{info.name}`" for info in list_datasets()]),
+    ]
+    lines = ["| registry | names |", "|---|---|", *(f"| {what} | {', '.join(names)} |" for what, names in rows)]
+    return "\n".join(lines) + "\n"
+
+
 TABLES = {
     "README.md": promises_table,
+    "docs/extending.md": registries_table,
     "docs/promises.md": own_fits_table,
     "docs/schemas.md": raw_columns_table,
     "docs/certificate.md": reach_table,

@@ -2,9 +2,10 @@
 
 A row with score z and label y is seen through its *margin* ``v = e z``, ``e = 1 - 2 y``: how far on the wrong side it
 is. Objectives, models retrained in batches, the certificate and the local stand-in know of the loss only what
-:class:`Loss` says. Another family of models for two labels (probit, say) is one more object like :data:`LOGISTIC`,
-handed to :class:`~rocerf.models.logistic.objective.LogisticObjective` as ``loss``; whatever asks about deletions takes
-it from there.
+:class:`Loss` says. Another loss for two labels whose pull is a symmetric distribution function (a smoothed hinge, say)
+is one more object like :data:`LOGISTIC`, handed to :class:`~rocerf.models.logistic.objective.LogisticObjective` as
+``loss``; whatever asks about deletions takes it from there. One whose curvature is not even (the probit likelihood)
+would first need the curvature to be asked of the margin instead of the score.
 """
 
 from __future__ import annotations
