@@ -15,7 +15,6 @@ import pytest
 # So that "from shared_data import ..." works from every test folder and under every import mode.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from command_line import Run
 from shared_data import REASON, SHARED
 
 # Processes that tests start find the package where this one does, in whatever folder they run, installed or not.
@@ -102,6 +101,7 @@ def network() -> Any:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
     """Run the command line here, in an empty folder, as the installed script does."""
+    from command_line import Run
     from rocerf.cli import main
 
     monkeypatch.chdir(tmp_path)

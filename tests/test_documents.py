@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+from rocerf.baselines.registry import BASELINES
+from rocerf.promises.registry import PROMISES
+from rocerf.recourse.costs.registry import COSTS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 
 
-REGISTRIES = (
-    "rocerf.promises.registry.PROMISES",
-    "rocerf.recourse.costs.registry.COSTS",
-    "rocerf.baselines.registry.BASELINES",
-)
+REGISTRIES: tuple[dict[str, Any], ...] = (PROMISES, COSTS, BASELINES)
 
 #: Pages on which networks are really retrained, or many people answered.
 LONG = ("networks.md", "guide.md", "promises.md", "letters.md", "schemas.md", "first-hour.md")
@@ -29,11 +30,19 @@ EXAMPLES = [
 ]
 
 
+@pytest.fixture
+def _registries() -> Iterator[None]:
+    """What a page registers is forgotten with it."""
+    before = [dict(registry) for registry in REGISTRIES]
+    yield
+    for registry, names in zip(REGISTRIES, before, strict=True):
+        for name in set(registry) - set(names):
+            del registry[name]
+
+
+@pytest.mark.usefixtures("_registries")
 @pytest.mark.parametrize("document", EXAMPLES)
 def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in REGISTRIES:  # what a page registers is forgotten with it
-        module, _, name = place.rpartition(".")
-        monkeypatch.setattr(place, dict(getattr(importlib.import_module(module), name)))
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), flags=re.DOTALL)
     assert blocks

@@ -694,7 +694,8 @@ def test_every_option_is_documented_and_no_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("choices", ["CostName", "PromiseName", "SolverName", "PreprocessingName", "LetterFormat"])
-def test_every_choice_of_an_option_is_documented(choices: str) -> None:
+def test_every_choice_of_an_option_is_documented(choices: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["rocerf", "explain"])
     for choice in getattr(options, choices):
         assert f"`{choice}`" in documented()["letter" if choices == "LetterFormat" else "explain"]
 

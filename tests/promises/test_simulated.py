@@ -200,7 +200,7 @@ def test_the_promise_cannot_be_read_before_its_margin_is_chosen() -> None:
 def test_a_model_that_refuses_none_of_its_rows_still_keeps_what_it_says() -> None:
     """Nobody in the training rows can decide the margin, but people beyond them are refused and do ask."""
     model = Noisy(NOISES["shared by people"])
-    model.train = TrainingSet(model.train.X + 4 * SLOPES, model.train.y.astype(int))
+    model._train = TrainingSet(model.train.X + 4 * SLOPES, model.train.y.astype(int))
     assert model.predict(model.train.X).all()
     explainer = Rocerf(model, 6, promise=Simulated(validity=0.9))
     try:

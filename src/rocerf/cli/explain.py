@@ -104,7 +104,7 @@ def explain(
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
 
-    check_targets(_places(out, alternatives, save_explainer, promise), (train, people, model, pipeline, prices, schema))
+    _check_places(out, alternatives, save_explainer, promise, (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)
@@ -131,9 +131,12 @@ def register(app: typer.Typer) -> None:
     app.command()(explain)
 
 
-def _places(out: Path | None, alternatives: int, save_explainer: Path | None, promise: str) -> list[Target]:
-    """What will be written, alternatives beside the first one; what could not be saved is refused before the work."""
+def _check_places(
+    out: Path | None, alternatives: int, save_explainer: Path | None, promise: str, sources: Sequence[Path | None]
+) -> None:
+    """Refuse, before the work, what could not be written, alternatives beside the first one, and what not saved."""
     from rocerf.cli.files import check_output
+    from rocerf.explainer.files import check_folder
 
     targets = []
     if out is not None:
@@ -141,16 +144,11 @@ def _places(out: Path | None, alternatives: int, save_explainer: Path | None, pr
         targets += [Target("--out", path) for path in _numbered(out, min(alternatives, MOST_CHECKED))]
     if save_explainer is not None:
         targets.append(Target("--save-explainer", save_explainer, folder=True))
-        _check_saving(save_explainer, promise)
-    return targets
-
-
-def _check_saving(folder: Path, promise: str) -> None:
-    from rocerf.explainer.files import check_folder
-
-    if promise == opt.PLAIN:
+    check_targets(targets, sources)
+    if save_explainer is not None and promise == opt.PLAIN:
         raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
-    check_folder(folder)
+    if save_explainer is not None:
+        check_folder(save_explainer)
 
 
 def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AnyDesign, Design, with_ones
-from rocerf.models.logistic.about import assumptions_of, known_by
+from rocerf.models.logistic import about
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.logistic.fit import LogisticFit, Polish
@@ -24,7 +24,6 @@ from rocerf.models.model import ExactModel, Retraining, class_counts
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
-from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -368,13 +367,8 @@ class LogisticModel(ExactModel):
         """The training rows in the user's own columns, gaps included."""
         return super().own_rows() if self.parts is None else self.parts.needed_recipe().frame
 
-    def assumptions(self) -> tuple[Said, ...]:
-        """What "retrained" means for this model, in sentences: objective, scaling, threshold, tolerance."""
-        return assumptions_of(self)
-
-    def known_by(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What tells this model from others: objective, design, parameters."""
-        return known_by(self)
+    assumptions = about.assumptions_of
+    known_by = about.known_by
 
     def state(self) -> State:
         """Model and training rows as plain values and arrays, to be kept anywhere.
