@@ -22,7 +22,13 @@ def answers() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(LogisticModel, "logistic"), (NeuralModel, "network"), (EstimatorModel, "estimator")]
+    ("kind", "name"),
+    [
+        (LogisticModel, "logistic"),
+        (NeuralModel, "network"),
+        (EstimatorModel, "estimator"),
+        (EstimatorModel, "pipeline"),
+    ],
 )
 def test_a_model_scores_as_it_did(kind: Any, name: str, answers: dict[str, Any]) -> None:
     path = FORMER / f"{name}.npz"
@@ -31,7 +37,8 @@ def test_a_model_scores_as_it_did(kind: Any, name: str, answers: dict[str, Any])
         pytest.skip(f"the estimator was written by scikit-learn {fitted_by}")
     model = kind.load(path)
     assert model.train.ids[0] == "p0"
-    np.testing.assert_allclose(model.score(answers["people"]), answers[name], rtol=0, atol=1e-9)
+    people = answers["pipeline_people" if name == "pipeline" else "people"]
+    np.testing.assert_allclose(model.score(people), answers[name], rtol=0, atol=1e-9)
 
 
 def test_an_explainer_answers_as_it_did(answers: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ clones the estimator with all its options and fits the clone on the rows that ar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -53,6 +54,7 @@ FORMAT = "rocerf-estimator-model/2"
 TRUSTED = frozenset(
     {
         "numpy.dtype",
+        "rocerf.models.pipeline_estimator.SchemaSpaceClassifier",  # where files written before rooms have it
         "rocerf.models.sklearn.pipeline_estimator.SchemaSpaceClassifier",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
@@ -335,9 +337,12 @@ class EstimatorModel(Refittable):
 def _read_estimator(data: bytes) -> Any:
     from skops.io import get_untrusted_types, loads
 
+    from rocerf.models.sklearn import pipeline_estimator
+
     strange = _untrusted(data)
     if strange:
         raise ValueError(f"it holds {', '.join(strange[:3])}, which is not trusted")
+    sys.modules.setdefault("rocerf.models.pipeline_estimator", pipeline_estimator)  # files name the class by its home
     return loads(data, trusted=get_untrusted_types(data=data))
 
 
