@@ -118,6 +118,7 @@ def test_explaining_works_where_torch_is_missing() -> None:
     assert python(EXPLAIN_GERMAN.format(before="sys.modules['torch'] = None")) == "45 False"
 
 
+@pytest.mark.slow
 def test_explaining_does_not_import_torch() -> None:
     assert python(EXPLAIN_GERMAN.format(before="")) == "45 False"
 

@@ -44,6 +44,7 @@ SKIPPED_MODULE = "pytest.skip(REASON, allow_module_level=True)"
 OTHER_REASON = "@pytest.mark.skip(reason='another reason')\ndef test_compare():\n    pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n", "1")], ids=["one process", "xdist"])
 def test_a_skip_with_the_data_there_fails_the_session(tmp_path: Path, options: tuple[str, ...]) -> None:
     code, output = run_session(tmp_path, SKIPPED_ANYHOW, with_data=True, options=options)

@@ -225,6 +225,7 @@ def test_certified_is_true_against_every_deletion_in_thousands(tmp_path: Path, f
     figures.append(f"what is called certified, against every deletion: {certified} results, none false, {cases} cases")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", ["margins", "moved"])
 def test_a_weaker_gate_is_noticed(gate: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """These cases are no test if they pass whatever the gate does."""

@@ -76,6 +76,7 @@ def test_nothing_deleted_changes_nothing(model: LogisticModel, letters: Recourse
     np.testing.assert_array_equal(result.before, result.after)
 
 
+@pytest.mark.slow
 def test_largest_survived_against_attacks_at_every_number(model: LogisticModel, letters: Recourses) -> None:
     """Bisection finds what trying 1, 2, 3, ... finds."""
     from rocerf import Adversary
@@ -100,6 +101,7 @@ def test_removal_budget_brackets_the_truth(model: LogisticModel, letters: Recour
     assert "proven" in str(budget)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["retrained", "first_order", "certified"])
 def test_a_saved_explainer_comes_back_with_what_it_learned(model: LogisticModel, tmp_path, promise: str) -> None:
     people = refused_people(model, 3, 10)

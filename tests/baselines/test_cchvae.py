@@ -50,6 +50,7 @@ def to_the_rows(model: LogisticModel, points: np.ndarray) -> np.ndarray:
     return cKDTree(model.train.X / model.train.spread).query(points / model.train.spread)[0]
 
 
+@pytest.mark.slow
 def test_points_are_accepted_and_nearer_to_the_rows_than_scfes(
     moons: LogisticModel, trained: CChvae, denied: np.ndarray
 ) -> None:
@@ -62,6 +63,7 @@ def test_points_are_accepted_and_nearer_to_the_rows_than_scfes(
     assert found.settings.sentence == "is accepted by the model as it is today; nothing is promised about deletions"
 
 
+@pytest.mark.slow
 def test_the_autoencoder_reproduces_rows_and_the_authors_sees_other_columns(
     moons: LogisticModel, trained: CChvae
 ) -> None:
@@ -134,6 +136,7 @@ def test_whoever_cannot_be_answered_is_told_so(moons: LogisticModel, denied: np.
     assert np.isnan(found.matrix).all()
 
 
+@pytest.mark.slow
 def test_the_decoders_variance_is_learned() -> None:
     rng = np.random.default_rng(0)
     t = rng.normal(size=(600, 1))
@@ -207,6 +210,7 @@ def test_options_that_cannot_be(moons: LogisticModel, options: dict[str, Any]) -
         CChvae(moons, **options)
 
 
+@pytest.mark.slow
 def test_the_baselines_import_without_torch_and_say_what_is_missing() -> None:
     code = """
 import sys

@@ -133,6 +133,7 @@ def test_adam_is_that_of_torch() -> None:
     np.testing.assert_allclose(at, z.detach().numpy(), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_networks(network: NeuralModel) -> None:
     people = network.train.X[network.predict(network.train.X) == 0][:8]
     best = Scfe(network).explain(people)
@@ -143,6 +144,7 @@ def test_networks(network: NeuralModel) -> None:
     assert (theirs > 0.98 * ours).all()  # a local optimum may be beaten, hardly by much
 
 
+@pytest.mark.slow
 def test_the_authors_change_the_weight_by_four_for_networks(network: NeuralModel) -> None:
     people = network.train.X[network.predict(network.train.X) == 0][:4]
     master = Master(people, NormCost(Norm.L2, np.asarray(network.train.spread)), FeasibleSet.around(people, None))

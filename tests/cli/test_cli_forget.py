@@ -188,6 +188,7 @@ def test_the_user_s_own_fit_that_is_not_in_the_folder_is_told(run: Any) -> None:
     assert "other answers written before as JSON, which hold traces of the rows" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["answers.json", "attacks.json", "attacks.csv"])
 def test_files_with_training_rows_are_their_owners_only(name: str, run: Any) -> None:
     table(planted=False).to_csv("train.csv", index_label="row_id")

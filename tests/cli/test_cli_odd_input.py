@@ -240,6 +240,7 @@ def started(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "rocerf.cli", *arguments], stderr=subprocess.PIPE, **options)
 
 
+@pytest.mark.slow
 def test_a_reader_who_leaves_is_no_mistake() -> None:
     process = started("datasets", "--json", stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -248,6 +249,7 @@ def test_a_reader_who_leaves_is_no_mistake() -> None:
     assert (process.returncode, said) == (141, b"")
 
 
+@pytest.mark.slow
 def test_without_standard_output_the_work_is_done_all_the_same() -> None:
     command = f"'{sys.executable}' -m rocerf.cli datasets --json >&-"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, check=False)

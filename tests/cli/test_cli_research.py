@@ -127,6 +127,7 @@ alphas: [0.05]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["job", "report"])
 def test_a_failure_is_an_exit_code(run: Any, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """The others go on, the reason is printed, and a script that called us knows."""

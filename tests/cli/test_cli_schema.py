@@ -27,6 +27,8 @@ from rocerf.deletion.adversary import Adversary
 from rocerf.letters.files import letter_file_names
 from rocerf.letters.letter import letter_schema
 
+pytestmark = pytest.mark.slow  # minutes of retraining and of commands
+
 
 class Files(NamedTuple):
     folder: Path

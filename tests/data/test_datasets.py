@@ -65,6 +65,7 @@ def test_published_german_features_carry_the_true_labels_only_in_german() -> Non
         assert 0.4 < np.mean(rows.y == published["credit-risk"].to_numpy()) < 0.7
 
 
+@pytest.mark.slow
 @needs_shared
 def test_the_embedded_files_are_made_again_by_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["make_splits.py", str(SHARED), "--out", str(tmp_path)])

@@ -222,6 +222,7 @@ def test_branching_is_sound_and_tightens(figures: list[str]) -> None:
     assert closed > share(60) // 4
 
 
+@pytest.mark.slow
 def test_values_are_the_proven_bound_and_planes_lie_above_it() -> None:
     for seed in (0, 5, 20, 43):
         case = make_case(seed)
@@ -235,6 +236,7 @@ def test_values_are_the_proven_bound_and_planes_lie_above_it() -> None:
         assert (certificate.lower(others) <= planes + 1e-8 * (1 + np.abs(planes))).all()
 
 
+@pytest.mark.slow
 def test_round_trip_through_a_state(tmp_path) -> None:
     for seed, options in ((0, {}), (5, {"exact_work": 0}), (20, {"spread_goal": 0.01})):
         case = make_case(seed)

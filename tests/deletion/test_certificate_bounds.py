@@ -43,6 +43,7 @@ def test_exact_single_deletions_match_brute_force() -> None:
         assert (size <= cuts.error + 1e-9).all(), seed
 
 
+@pytest.mark.slow
 def testcondensed_single_deletions_stay_below_the_truth() -> None:
     checked = 0
     for seed in range(60):
@@ -85,6 +86,7 @@ def test_cutting_planes_lie_above_the_bound(seed) -> None:
             assert value - lower[-1] <= 1e-6 * (1 + abs(value))
 
 
+@pytest.mark.slow
 def test_sharp_piece_matches_a_fine_grid_over_eta() -> None:
     for seed in (0, 5, 6, 7, 13):
         case = make_case(seed)
@@ -180,6 +182,7 @@ def test_white_coordinates_are_as_white_as_they_claim(gap) -> None:
     assert (np.linalg.norm((rows - white.rows).astype(float), axis=1) <= white.rounding).all()
 
 
+@pytest.mark.slow
 def test_the_simple_version_pays_for_coordinates_that_are_not_quite_white() -> None:
     """With T off by E, ``x'Delta`` is off by ``|x| |E| |Delta|``: certificates in skewed coordinates stay valid."""
     rng = np.random.default_rng(4)

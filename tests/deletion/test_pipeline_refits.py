@@ -65,6 +65,7 @@ def test_a_category_that_vanishes_and_is_an_error_is_refused() -> None:
     np.testing.assert_allclose(ensemble.scores(model.train.X)[1], model.score(model.train.X), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_deleting_a_category_is_found_although_frozen_models_hardly_mind() -> None:
     pipeline, frame, y = small("error")
     model = refits(pipeline, frame, y)
@@ -116,6 +117,7 @@ def test_a_mean_that_moves_moves_what_is_filled_in() -> None:
     assert np.abs(frozen.score(frame) - later.score(frame)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_adversary_speaks_about_refitted_pipelines() -> None:
     """For one deletion, every one is tried by scikit-learn."""
     pipeline, frame, y = small()
@@ -136,6 +138,7 @@ def test_the_adversary_speaks_about_refitted_pipelines() -> None:
     )
 
 
+@pytest.mark.slow
 def test_searches_go_on_where_only_the_frozen_model_falls_below() -> None:
     pipeline, frame, y = small()
     model, people = refits(pipeline, frame, y), frame.iloc[5:25]
@@ -168,6 +171,7 @@ def test_retrained_promises_hold_for_refitted_pipelines() -> None:
     np.testing.assert_allclose(np.einsum("ij,ij->i", slopes, X) + constants, reading.values)
 
 
+@pytest.mark.slow
 def test_recourse_for_refitted_pipelines_is_accepted_by_every_single_refit() -> None:
     pipeline, frame, y = small("error", n=60)
     model = refits(pipeline, frame, y)

@@ -56,6 +56,7 @@ def test_thorough_does_at_least_as_well_as_adaptive_greedy(rows: int, k: int, se
     np.testing.assert_allclose(ours, thorough.scores, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_deletions_that_separate_the_classes_are_found() -> None:
     """Greedy gets to a set after which there is no model at all for every point; so must the adversary."""
     plain, model, people = waves(500, 12, 0)
@@ -64,6 +65,7 @@ def test_deletions_that_separate_the_classes_are_found() -> None:
         assert np.isneginf(Adversary(model, 20, effort=effort).attack(people).scores).all()
 
 
+@pytest.mark.slow
 def test_masked_sets_are_found() -> None:
     """Where rows hide each other, ours is never behind adaptive greedy, and on small tables it is the truth."""
     missed = {"one_shot": 0, "greedy": 0}

@@ -24,6 +24,8 @@ from rocerf.evaluation.demo import FRACTIONS, Demo, amounts_only, run_demo
 from rocerf.evaluation.plots import draw_costs, draw_survival
 from rocerf.evaluation.report import demo_report, write_demo_report
 
+pytestmark = pytest.mark.slow  # minutes of retraining and of commands
+
 SECRET = "TRAINROW"
 PEOPLE = 4
 

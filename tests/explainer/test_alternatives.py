@@ -16,6 +16,7 @@ def changed(recourse_point: np.ndarray, person: np.ndarray) -> set[int]:
     return set(np.flatnonzero(recourse_point != person).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", ["l1", "l2"])
 def test_without_a_schema_each_further_answer_leaves_something_alone(cost: str) -> None:
     model = LogisticModel.fit(random_training_set(3, d=4))

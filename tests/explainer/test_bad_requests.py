@@ -123,6 +123,7 @@ def test_a_promise_that_searches_at_every_reading_is_not_read_thousands_of_times
         Rocerf(MODEL, 2, promise="retrained", solver=solver)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("promise", "solvers"),
     [
@@ -318,6 +319,7 @@ def test_unreachable_not_robust_and_answered_differ_by_the_bound_alone(cost: str
     assert plain.answered  # the bound is in the way of the promise only
 
 
+@pytest.mark.slow
 def test_the_penalty_solver_gives_up_where_it_cannot_show_impossibility() -> None:
     recourse = first_order(MODEL, 3, solver="penalty", schema=schema(**bound_at(-0.01))).explain(
         with_score(MODEL, -1.0)

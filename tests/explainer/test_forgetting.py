@@ -269,6 +269,7 @@ def test_whoever_was_forgotten_what_is_left_is_as_if_they_had_never_been(
     assert contents(first) == contents(second)
 
 
+@pytest.mark.slow
 @every_kind
 def test_the_row_is_in_no_object_and_in_no_file(kind: Callable[[str | None], Rocerf], tmp_path: Path) -> None:
     before, after = used(kind, A), forgotten(kind, A)
@@ -416,6 +417,7 @@ def test_tables_keep_no_notes_and_no_index_of_other_rows() -> None:
     assert row.within(model.forget([A])) == []
 
 
+@pytest.mark.slow
 def test_declared_categories_stay_as_far_as_the_pipeline_takes_them() -> None:
     stays = forgotten(declared_pipeline, A)
     assert "zeppelin" in stays.schema["purpose"].categories
@@ -455,6 +457,7 @@ def test_a_guessed_schema_of_the_explainer_follows_the_declared_one_of_its_model
     assert later.schema.columns == later.model.schema.columns
 
 
+@pytest.mark.slow
 def test_who_cannot_be_forgotten() -> None:
     explainer = own_fit(A)
     with pytest.raises(IdError, match="1 unknown: 'nobody'"):
@@ -521,6 +524,7 @@ def test_parts_that_clones_keep_fitted_are_refused_whatever_their_class() -> Non
             EstimatorModel.from_sklearn(tree, train).forget([A])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logistic", "network"])
 def test_scaling_is_made_anew_where_it_was_asked_for_whatever_the_columns_look_like(kind: str, tmp_path: Path) -> None:
     """Columns of mean 0 and spread 1 look as if they had not been scaled."""
@@ -572,6 +576,7 @@ def test_a_pipeline_that_cannot_be_cloned_is_taken_over_and_refused_only_when_it
         model.forget([A])
 
 
+@pytest.mark.slow
 def test_german_with_all_its_rows_and_columns(tmp_path: Path) -> None:
     """800 rows, 20 columns, numbers of every kind in the row: what is left is as if it had never been."""
     data = load_raw("german")

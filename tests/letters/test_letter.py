@@ -61,6 +61,7 @@ def every_form(letter: Letter) -> list[str]:
 # --- what a letter says ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_letter_says_what_to_change_in_words_and_units(pipeline: Any, letters: Any) -> None:
     _, people, batches = pipeline
     seen: set[str] = set()
@@ -523,6 +524,7 @@ def test_letters_without_a_date_do_not_speak_of_one(numbers: Any) -> None:
     assert ENGLISH.say("letters.ask_again_undated") in flat(letter.to_text())
 
 
+@pytest.mark.slow
 def test_details_that_are_not_given_are_named() -> None:
     model, people = raw_model()
     people = people.assign(debt=np.where(np.arange(len(people)) % 2, people["debt"], np.nan))

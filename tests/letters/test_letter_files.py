@@ -173,6 +173,7 @@ def people_looked_at(count: int, monkeypatch: pytest.MonkeyPatch, folder: Path) 
     return walked, pstats.Stats(profile).total_calls
 
 
+@pytest.mark.slow
 def test_the_work_grows_with_the_people_and_not_with_their_square(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

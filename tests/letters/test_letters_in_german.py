@@ -127,6 +127,7 @@ def test_every_promise_about_a_logistic_model(
             assert "bewiesen" not in option.promise.sentence.replace("nicht bewiesen", "") or proven
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["first_order", "local_linear", "authors", "simulated"])
 def test_every_promise_about_a_network(promise: str) -> None:
     network = small_network(n=40)
@@ -147,6 +148,7 @@ def test_a_classifier_of_scikit_learn() -> None:
         assert_german(letter, "DecisionTreeClassifier")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preprocessing", ["frozen", "refitted"])
 @pytest.mark.parametrize("retraining", ["own", "exact"])
 def test_a_pipeline(preprocessing: str, retraining: str, tmp_path: Path) -> None:
@@ -187,6 +189,7 @@ def german() -> tuple[Rocerf, tuple[Recourses, ...], tuple[Letter, ...]]:
     return explainer, batches, explainer.letters(batches, **options)
 
 
+@pytest.mark.slow
 def test_numbers_are_german_and_parse_back(german: Any) -> None:
     explainer, _, letters = german
     money = [c for letter in letters for o in letter.options for c in o.changes if c.unit == "EUR"]

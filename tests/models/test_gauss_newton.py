@@ -171,6 +171,7 @@ def test_any_sizes_and_limits_give_the_dense_solution(
     assert all(rows.stop - rows.start <= chunk_rows for rows in problem.asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_size_of_chunks_changes_neither_the_answer_nor_what_is_asked_at_a_time(form: str) -> None:
     n, limits = FORMS[form]

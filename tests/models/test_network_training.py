@@ -170,6 +170,7 @@ def test_training_goes_on_where_it_stopped(device: str) -> None:
     assert distance(start, whole) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_warm_start_is_a_plain_loop_from_the_present_parameters() -> None:
     model = small_network(weights=True)
     gone = [model.train.ids[:0], model.train.ids[[4, 40, 41]], model.train.ids[20:45]]
@@ -283,6 +284,7 @@ def test_one_class_left_leaves_nothing_to_learn(left: float, retraining: str) ->
         model.refitted([model.train.ids], retraining=retraining)
 
 
+@pytest.mark.slow
 def test_one_row_of_each_class_is_enough() -> None:
     train = TrainingSet([[0.0], [1.0], [0.2], [0.9]], [0, 1, 0, 1])
     model = NeuralModel.fit(train, epochs=500, learning_rate=0.5, width=2, batch_size=1)

@@ -378,6 +378,7 @@ def test_deleting_other_rows_starts_another_network() -> None:
     assert len(set(seeds)) == 5
 
 
+@pytest.mark.slow
 def test_refitted_networks_depend_on_seed_and_place_alone() -> None:
     model = small_network()
     ids, X = model.train.ids, people_near(model, 10)
@@ -553,6 +554,7 @@ print(int(recourses.answered.sum()) > 0, recourses.held_out.retrainings)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", ["rocerf.NeuralModel.fit(data.train)", "from rocerf import NeuralModel"])
 def test_without_torch_a_network_names_the_extra_and_all_else_works(ask: str) -> None:
     code = [sys.executable, "-W", "error", "-c", MISSING.format(ask=ask)]

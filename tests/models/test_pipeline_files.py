@@ -102,6 +102,7 @@ def test_another_pipeline_is_refused(made: Any, tmp_path: Path) -> None:
         LogisticModel.fit(model.train).with_preprocessing("refitted")
 
 
+@pytest.mark.slow
 def test_an_explainer_of_a_pipeline_on_disk(tmp_path: Path) -> None:
     frame, y = applicants(60)
     pipeline = fitted(usual(), frame, y)

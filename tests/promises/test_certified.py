@@ -104,6 +104,7 @@ def test_assumptions_are_stated() -> None:
         assert word in text
 
 
+@pytest.mark.slow
 def test_a_long_proof_says_how_far_it_is() -> None:
     model = LogisticModel.fit(random_training_set(5, n=60), C=100.0)
     told: list[tuple[int, int]] = []

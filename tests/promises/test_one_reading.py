@@ -133,6 +133,7 @@ def test_all_readings_of_a_point_agree(kind: str, seed: int) -> None:
     np.testing.assert_array_equal((budget.found >= 1)[clear], (truth >= 0)[clear])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["weights", "penalised intercept", "scaled pipeline", "refitted, then frozen"])
 def test_recheck_says_what_the_model_says_and_never_less_than_was_proven(kind: str) -> None:
     model = MODELS[kind](2)

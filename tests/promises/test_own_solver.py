@@ -54,6 +54,7 @@ def test_what_survives_exact_retraining_is_refused_by_the_users_own(taken: Any) 
     assert (audited(pipeline, model.with_retraining("exact"), whole=False) < 0).sum() >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["minmax", "newton-cg"])
 def test_errors_measured_on_some_deletions_cover_others(name: str) -> None:
     frame, y = loans()
@@ -108,6 +109,7 @@ def test_words_never_call_the_users_own_fit_proven(taken: Any) -> None:
     assert any("rocerf's exact retraining (model.without)" in told for told in exact.settings().assumptions)
 
 
+@pytest.mark.slow
 def test_answers_that_the_refit_refuses_are_found_again_with_its_error(taken: Any) -> None:
     pipeline, model = taken
     frame, y = loans()
@@ -129,6 +131,7 @@ def test_answers_that_the_refit_refuses_are_found_again_with_its_error(taken: An
     np.testing.assert_allclose(recourses.margins, told, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_point_that_no_error_saves_is_taken_back(taken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline, model = taken
     people = loans(20, seed=1)[0]
@@ -150,6 +153,7 @@ def test_errors_are_kept_in_a_file_without_the_estimator(taken: Any, tmp_path: P
     assert np.isnan(again.promise.allowance.confirm(X, [None] * 30)).all()
 
 
+@pytest.mark.slow
 def test_audits_fit_the_users_own_object(taken: Any) -> None:
     pipeline, model = taken
     people = loans(60, seed=1)[0]
@@ -171,6 +175,7 @@ def test_audits_fit_the_users_own_object(taken: Any) -> None:
         average_validity(LogisticModel.fit(model.train), given.matrix, 0.01, 5, refit="own")
 
 
+@pytest.mark.slow
 def test_points_are_read_while_another_thread_fits(taken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit that ends while the fits made so far are gone through must not disturb it."""
     promise = Rocerf(taken[1], K).promise

@@ -90,6 +90,7 @@ def test_the_pool_is_shared_and_saves_searches() -> None:
     assert {"relinearise", "known", "greedy", "swap"} <= set(first.settings.searches)
 
 
+@pytest.mark.slow
 def test_known_deletions_bound_the_cost_from_below() -> None:
     model = LogisticModel.fit(random_training_set(2, n=100), C=1.0)
     people = refused_people(model, 2, 20)
@@ -195,6 +196,7 @@ def test_german_survives_thorough_adversaries_of_other_seeds_where_many_rows_go(
         assert (Adversary(model, 24, effort="thorough", seed=seed).attack(recourses.matrix).scores >= 0).all()
 
 
+@pytest.mark.slow
 def test_many_threads_share_one_pool() -> None:
     model = LogisticModel.fit(random_training_set(5, n=150), C=1.0)
     people = refused_people(model, 5, 40)

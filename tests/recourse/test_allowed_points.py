@@ -201,6 +201,7 @@ def test_answers_of_networks_break_no_rule(promise: str, monkeypatch: pytest.Mon
 TREES = {"plain": (12, 10), "local_linear": (8, 5), "simulated": (4, 3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", TREES)
 def test_answers_of_trees_break_no_rule(promise: str) -> None:
     answers = []
@@ -262,6 +263,7 @@ def test_who_gets_no_answer_has_none_among_all_points(
             assert recourse.status is not Status.CONTRADICTION or not len(points)
 
 
+@pytest.mark.slow
 @settings(quiet, max_examples=30)
 @given(problems(kinds=DISCRETE, most=4, people=2), st.sampled_from(COSTS), limits)
 def test_alternatives_are_the_cheapest_that_leave_something_as_it_is(
@@ -358,6 +360,7 @@ def test_the_checker_counts_changes_and_knows_conditions() -> None:
     assert all(broken_rules(few, MINE, x) == [] for x in points)
 
 
+@pytest.mark.slow
 @settings(quiet, max_examples=60)
 @given(problems(people=4), limits)
 def test_the_package_and_the_checker_agree_about_random_points(problem: Problem, max_changes: int | None) -> None:

@@ -112,6 +112,7 @@ def cheapest_of_all(problem: Problem, cost: str, x0: np.ndarray, cuts: Cuts, lim
     return best if np.isfinite(best) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", COSTS)
 @settings(quiet, max_examples=40)
 @given(problems(kinds=DISCRETE, most=4, people=1), st.sampled_from([None, 1, 2]), st.integers(1, 3), st.booleans())

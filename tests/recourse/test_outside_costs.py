@@ -193,6 +193,7 @@ def test_a_network_under_a_cost_from_outside() -> None:
     np.testing.assert_allclose(dear.costs, 1e4 * plain.costs, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("registered")
 def test_a_cost_from_outside_by_name_and_as_object_on_german() -> None:
     data = load_dataset("german")

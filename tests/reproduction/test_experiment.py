@@ -22,6 +22,8 @@ from rocerf.reproduction.experiment import Case, Experiment, people_of, plan_cas
 from rocerf.reproduction.jobs import Job, JobFolder, Plan, Standing, run_jobs
 from rocerf.reproduction.theorem import extra_costs
 
+pytestmark = pytest.mark.slow  # minutes of retraining and of commands
+
 TINY: dict[str, Any] = {
     "datasets": ["german"],
     "models": ["lr"],

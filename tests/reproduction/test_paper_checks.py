@@ -13,6 +13,8 @@ from rocerf.reproduction import checks as paper_checks
 from rocerf.reproduction.runner import reproduce
 from rocerf.reproduction.settings import ExperimentSettings
 
+pytestmark = pytest.mark.slow  # minutes of retraining and of commands
+
 
 @pytest.mark.slow
 def test_checks_of_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ from rocerf.reproduction.run_facts import SITTINGS, facts
 from rocerf.reproduction.tables import pareto_table, read_results, validity_curves_of, write_tables
 from rocerf.reproduction.words import pareto_sentences, percent
 
+pytestmark = pytest.mark.slow  # minutes of retraining and of commands
+
 PAPER = sorted((Path(__file__).parents[3] / "shared" / "paper").glob("*.txt"))
 FIGURES = ("validity_lr.svg", "validity_nn.svg", "sensitivity.svg", "worst_case.svg", "theorem.svg")
 TABLES = ("accuracy", "cost_l2_lr", "cost_l2_nn", "cost_l1_lr", "cost_l1_nn", "pareto", "validity")
@@ -126,6 +128,7 @@ def test_tables_have_their_shape_and_carry_numbers_over_exactly(run: Path) -> No
                 assert math.isnan(row["paper"])
 
 
+@pytest.mark.slow
 def test_curves_are_means_and_standard_errors_over_trials(run: Path) -> None:
     results = read_results(run)
     table = results.results
@@ -370,6 +373,7 @@ def test_the_page_is_well_formed_and_self_contained(run: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_sections_show_every_number(shown: dict[str, Section]) -> None:
     """The numbers of the report, as data: tables cell by cell, not the words around them."""
     assert all(section.parts for section in shown.values())

@@ -173,6 +173,7 @@ def test_validity_is_judged_over_all_denied_people() -> None:
     assert f"ROAR {percent(0.0)} (0 of 100 answered)" in validity_sentences([*curves, nobody])[0]
 
 
+@pytest.mark.slow
 def test_reasons_carry_what_the_checks_measured(run: Path, tmp_path: Path) -> None:
     assert set(reasons_of(read_results(run))) == {"a", "d", "e", "f", "g", "h", "i", "k", "l", "b"}
     assert figures_in(reasons_of(read_results(run))["k"])[-5:] == [100, 0, 4, 200, 27]

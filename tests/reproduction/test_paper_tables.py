@@ -26,6 +26,7 @@ def check(name: str, path: object, denied: int, cost: float, trials: int) -> Non
     assert 0.35 < np.mean([v.mean for v in curves["plain"]]) < 0.65
 
 
+@pytest.mark.slow
 @needs_shared
 def test_compas() -> None:
     check("compas", SHARED / "openxai", denied=105, cost=0.864, trials=100)

@@ -36,6 +36,7 @@ def test_nothing_but_tables_figures_and_records_is_kept() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 3e6
 
 
+@pytest.mark.slow
 def test_tables_and_the_page_are_those_of_the_tidy_files(recorded: Results, tmp_path: Path) -> None:
     """Every table to the byte, and every figure that the page names, in order; its wording may change."""
     tables = write_tables(recorded, tmp_path)

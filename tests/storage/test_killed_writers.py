@@ -41,6 +41,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return told(folder, 0.04, save=10, answers=8, letters=4, two=8, two_renames=8, between_renames=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["save", "answers", "letters"])
 def test_killed_at_random_moments(kind: str, quick: dict[str, Any], figures: list[str]) -> None:
     check_killed(quick[kind], kind, figures)
@@ -55,6 +56,7 @@ def test_killed_two_hundred_times(tmp_path: Path, figures: list[str]) -> None:
         assert told_of["drafts"], "no kill fell into the writing: nothing was tried"
 
 
+@pytest.mark.slow
 def test_killed_between_two_renames(quick: dict[str, Any]) -> None:
     """Then there is no folder; whoever reads or writes next gives it back its name."""
     found = quick["between/renames"]

@@ -224,10 +224,12 @@ def register_language(language: Language) -> None:
 
 def known_languages() -> tuple[str, ...]:
     """Codes of the languages that can be asked for: English, the others shipped, those registered."""
-    shipped = (
-        file.name.removesuffix(".yaml") for file in files("rocerf.words").iterdir() if file.name.endswith(".yaml")
-    )
-    return tuple(dict.fromkeys(("en", *sorted(shipped), *_REGISTERED)))
+    return tuple(dict.fromkeys(("en", *_shipped_codes(), *_REGISTERED)))
+
+
+@cache
+def _shipped_codes() -> list[str]:
+    return sorted(file.name.removesuffix(".yaml") for file in files("rocerf.words").iterdir() if "yaml" in file.name)
 
 
 def language_named(language: str | Language) -> Language:
