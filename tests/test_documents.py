@@ -24,7 +24,7 @@ DOCUMENTS = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 REGISTRIES: tuple[dict[str, Any], ...] = (PROMISES, COSTS, BASELINES)
 
 #: Pages on which networks are really retrained, or many people answered.
-LONG = ("networks.md", "guide.md", "promises.md", "letters.md", "schemas.md", "first-hour.md")
+LONG = ("networks.md", "guide.md", "promises.md", "letters.md", "schemas.md", "first-hour.md", "extending.md")
 EXAMPLES = [
     pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in DOCUMENTS
 ]

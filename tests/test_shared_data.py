@@ -53,22 +53,26 @@ def test_a_skip_with_the_data_there_fails_the_session(tmp_path: Path, options: t
     assert "1 passed, 1 skipped" in output
 
 
+@pytest.mark.slow
 def test_a_module_skipped_at_import_fails_the_session_too(tmp_path: Path) -> None:
     code, output = run_session(tmp_path, SKIPPED_MODULE, with_data=True)
     assert code == 1, output
     assert "skipped although shared/data is there" in output
 
 
+@pytest.mark.slow
 def test_without_the_data_the_skip_is_fine(tmp_path: Path) -> None:
     code, output = run_session(tmp_path, SKIPPED_RIGHTLY, with_data=False)
     assert (code, "1 passed, 1 skipped" in output) == (0, True), output
 
 
+@pytest.mark.slow
 def test_with_the_data_the_marked_test_runs(tmp_path: Path) -> None:
     code, output = run_session(tmp_path, SKIPPED_RIGHTLY, with_data=True)
     assert (code, "2 passed" in output) == (0, True), output
 
 
+@pytest.mark.slow
 def test_other_skips_are_nobodys_business(tmp_path: Path) -> None:
     code, output = run_session(tmp_path, OTHER_REASON, with_data=True)
     assert (code, "1 skipped" in output) == (0, True), output

@@ -27,6 +27,7 @@ def letters(model: LogisticModel) -> Recourses:
     return Rocerf(model, 3).explain(people)
 
 
+@pytest.mark.slow
 def test_recheck_equals_retraining_by_hand(model: LogisticModel, letters: Recourses) -> None:
     ids = model.train.ids[[5, 9]]
     result = recheck(model, letters, ids)
@@ -91,6 +92,7 @@ def test_largest_survived_against_attacks_at_every_number(model: LogisticModel, 
     assert (largest_survived(model, letters.people[:6], 5) == -1).all()
 
 
+@pytest.mark.slow
 def test_removal_budget_brackets_the_truth(model: LogisticModel, letters: Recourses) -> None:
     explainer = Rocerf(model, 3)
     budget = explainer.removal_budget(letters.matrix[:12], most=8)

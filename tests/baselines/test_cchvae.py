@@ -74,6 +74,7 @@ def test_the_autoencoder_reproduces_rows_and_the_authors_sees_other_columns(
     assert (theirs.min(), theirs.max()) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_a_person_does_not_depend_on_the_others_and_seeds_decide(
     moons: LogisticModel, trained: CChvae, denied: np.ndarray
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_point_is_the_nearest_accepted_one_of_its_shell(
         assert trained.explain(person[None]).costs[0] == pytest.approx(costs.min(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_immutable_columns_stay_and_bounds_hold(moons: LogisticModel, trained: CChvae, denied: np.ndarray) -> None:
     upper = float(np.median(moons.train.X[:, 1]))
     schema = FeatureSchema.free(moons.train.columns).edit("x0", direction="fixed").edit("x1", upper=upper)
@@ -179,6 +181,7 @@ def test_save_and_load(moons: LogisticModel, denied: np.ndarray, tmp_path: Path)
         again.load_vae(tmp_path / "nothing.npz")
 
 
+@pytest.mark.slow
 def test_any_model_will_do(bare: Callable[[LogisticModel], Any], network: NeuralModel) -> None:
     model = LogisticModel.fit(random_training_set(0))
     people = refused_people(model, 0, 2)

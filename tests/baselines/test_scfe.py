@@ -47,6 +47,7 @@ def test_the_corrected_point_is_the_projection(problem: tuple[LogisticModel, np.
         assert found.matrix == pytest.approx(model.train.X.mean(axis=0) + z * model.train.spread, rel=1e-3, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_the_authors_points_are_accepted_and_near_the_optimum(
     problem: tuple[LogisticModel, np.ndarray], norm: str
@@ -113,6 +114,7 @@ class Loop:
             low, high = (middle, high) if self.descend(middle) else (low, middle)
 
 
+@pytest.mark.slow
 def test_the_authors_search_is_their_loop_written_out(problem: tuple[LogisticModel, np.ndarray]) -> None:
     model, people = problem
     # Longer searches are chaotic: a change of x0 in the fourteenth digit changes the first digits of the cost.

@@ -290,6 +290,7 @@ def test_explain_with_a_calibrated_margin(run: Any, files: Files, monkeypatch: p
     assert (found.margins[found.answered] >= 0.375).all()
 
 
+@pytest.mark.slow
 def test_explain_with_the_penalty_solver(run: Any, files: Files) -> None:
     found, best = as_json(run, files, solver="penalty"), as_json(run, files, solver="cutting_plane")
     assert (found.settings.solver, best.settings.solver) == ("penalty", "cutting_plane")
@@ -526,6 +527,7 @@ def test_attack_reads_tables_and_writes_records(run: Any, files: Files, tmp_path
     assert SECRET in (tmp_path / "attacks.json").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_recheck_says_which_letters_hold(run: Any, files: Files, tmp_path: Path) -> None:
     assert run(*explain_arguments(files, promise="plain", out="plain.json"), "--training-rows").code == 0
     assert run(*explain_arguments(files, promise="retrained", out="kept.json"), "--training-rows").code == 0

@@ -88,6 +88,7 @@ def test_forget_replaces_the_folder_by_one_that_never_had_the_row(run: Any) -> N
     assert str(Rocerf.load("explainer").schema["member"].kind) == "binary"  # it was none with the row
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_fitted_again_and_written(run: Any) -> None:
     rows = table(planted=True, texts=True)
     dump(pipeline(rows), "pipeline.skops")
@@ -133,6 +134,7 @@ def test_another_folder_leaves_the_old_one_and_says_so(run: Any) -> None:
     assert Rocerf.load("later").model.deployed_theta is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_file", "folder", "words"),
     [
@@ -154,6 +156,7 @@ def test_what_cannot_be_forgotten_is_one_sentence_and_changes_nothing(
     assert files_of("explainer") == before
 
 
+@pytest.mark.slow
 def test_what_stays_of_the_old_folder_is_told_and_all_else_is_done(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table(planted=True, texts=True)
     dump(pipeline(rows), "pipeline.skops")

@@ -218,6 +218,7 @@ def table(tmp_path: Path) -> list[object]:
     return ["compare", *files, "--label", "granted", "--favourable", "yes", "--k", "4"]
 
 
+@pytest.mark.slow
 def test_compare_shows_what_each_method_is_worth(run: Any, table: list[object], tmp_path: Path) -> None:
     chosen = ["--methods", "scfe,roar,rocerf,retrained", "--trials", "10", "--out", "found"]
     code, out, err = run(*table, *chosen)

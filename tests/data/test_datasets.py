@@ -42,6 +42,7 @@ def assert_equal_to_file(rows: TrainingSet, file: Path, label: str) -> None:
     np.testing.assert_array_equal(rows.y, published[label].to_numpy())
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize(
     ("name", "file", "label"),
@@ -180,6 +181,7 @@ def test_german_words() -> None:
     assert (schema["duration"].unit, schema["amount"].unit, schema["age"].unit) == ("months", "DM", "years")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fixed"),
     [

@@ -288,6 +288,7 @@ def test_every_kind_of_missing_is_the_missing_category() -> None:
     assert [bool(said) for said in Frames.of(without, frame).encode(frame)[2]] == [False, True, True, True, True]
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 @given(problems(people=3))
 def test_random_people_come_back_as_they_were(problem: Problem) -> None:

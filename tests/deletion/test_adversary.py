@@ -75,6 +75,7 @@ def test_what_is_reported_is_what_retraining_says(effort: str) -> None:
     assert "brute force" not in attacks.searches  # only what really ran is claimed
 
 
+@pytest.mark.slow
 def test_brute_force_is_the_truth_and_more_effort_never_does_worse() -> None:
     for problem in problems(12, seed=9, most_rows=24):
         truth = problem.truth()
@@ -83,6 +84,7 @@ def test_brute_force_is_the_truth_and_more_effort_never_does_worse() -> None:
         assert scores[0] >= scores[1] - 1e-9 >= scores[2] - 2e-9
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_attack_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     model = LogisticModel.fit(random_training_set(2, n=150), C=1.0)
     points = refused_people(model, 2, 9)
@@ -139,6 +141,7 @@ class Wrapped(Model):
         return Wrapped(self._inner.without(ids))
 
 
+@pytest.mark.slow
 def test_any_model_with_without_can_be_attacked() -> None:
     model = LogisticModel.fit(random_training_set(6, n=80), C=1.0)
     points = refused_people(model, 6, 5)

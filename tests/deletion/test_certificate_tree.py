@@ -129,6 +129,7 @@ def test_an_interrupted_proof_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(told) == 1  # all of it was kept
 
 
+@pytest.mark.slow
 def test_branches_of_another_problem_are_not_taken_over(tmp_path: Path) -> None:
     case = case_with_branches()
     assert branched(case, spread_goal=0.1, checkpoint=tmp_path)

@@ -151,6 +151,7 @@ def test_searches_go_on_where_only_the_frozen_model_falls_below() -> None:
     np.testing.assert_allclose(stopped.scores[undecided], full.scores[undecided], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_retrained_promises_hold_for_refitted_pipelines() -> None:
     pipeline, frame, y = small("error", n=80)
     model = refits(pipeline, frame, y)
@@ -195,6 +196,7 @@ def test_recourse_for_refitted_pipelines_is_accepted_by_every_single_refit() -> 
     assert "frozen preprocessing scores differ" in str(check)
 
 
+@pytest.mark.slow
 def test_recheck_of_a_frozen_pipeline_reports_the_other_way() -> None:
     pipeline, frame, y = small("ignore", n=60)
     model = rocerf.from_pipeline(pipeline, frame, y)

@@ -139,6 +139,7 @@ def test_a_number_filled_in_outside_the_bounds_need_not_be_given() -> None:
     assert [bool(letter.options) for letter in letters] == found.answered.tolist()
 
 
+@pytest.mark.slow
 def test_steps_do_not_count_from_what_is_filled_in() -> None:
     frame, y = _loans()
     frame = frame * 100.0

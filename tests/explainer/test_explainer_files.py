@@ -113,6 +113,7 @@ def test_deployed_parameters_are_part_of_the_model(tmp_path: Path) -> None:
         Rocerf.load(tmp_path / "e", model=other)
 
 
+@pytest.mark.slow
 def test_networks_and_estimators_are_compared_too(network: NeuralModel, tmp_path: Path) -> None:
     Rocerf(network, 1, promise="first_order").save(tmp_path / "n")
     other = NeuralModel.fit(network.train, seed=1, width=8, epochs=150, learning_rate=0.1)

@@ -362,6 +362,7 @@ def test_a_given_margin_stays(tmp_path: Path) -> None:
     assert Rocerf.load(tmp_path).forget([A]).delta == 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [own_fit, network, estimator, estimator_of_a_pipeline], ids=lambda k: k.__name__)
 def test_forgetting_in_an_explainer_read_from_a_file_is_the_same(
     kind: Callable[[str | None], Rocerf], tmp_path: Path
@@ -373,6 +374,7 @@ def test_forgetting_in_an_explainer_read_from_a_file_is_the_same(
     assert left == never
 
 
+@pytest.mark.slow
 def test_a_pipeline_read_from_a_file_has_to_be_given(tmp_path: Path) -> None:
     rows, labels = table(A)
     fitted = pipeline().fit(rows, labels)
@@ -395,6 +397,7 @@ def test_a_logistic_regression_read_from_a_file_becomes_the_exact_optimum(tmp_pa
     np.testing.assert_array_equal(again.deployed_theta, from_sklearn(None).model.deployed_theta)
 
 
+@pytest.mark.slow
 def test_after_what_if_a_row_can_still_be_forgotten() -> None:
     """Of a row that ``without`` took out, forgetting another one (or none) leaves nothing, either."""
     asked = taken_over(A).without([A])

@@ -92,6 +92,7 @@ def test_a_letter_says_what_to_change_in_words_and_units(pipeline: Any, letters:
     assert {"income", "debt", "home"} <= seen
 
 
+@pytest.mark.slow
 def test_options_come_cheapest_first_and_differ(pipeline: Any, letters: Any) -> None:
     explainer, _, batches = pipeline
     swapped = explainer.letters(batches[::-1], valid_until=UNTIL, issued=ISSUED, model_version="v7.1")
@@ -224,6 +225,7 @@ def numbers() -> tuple[LogisticModel, pd.DataFrame]:
     return LogisticModel.fit(TrainingSet(rows, y)), people
 
 
+@pytest.mark.slow
 def test_no_trace_of_other_people_s_rows(numbers: Any, pipeline: Any, letters: Any) -> None:
     model, people = numbers
     for explainer in promises(model):
@@ -241,6 +243,7 @@ def test_no_trace_of_other_people_s_rows(numbers: Any, pipeline: Any, letters: A
             assert pipeline[0].model.train.checksum[:8] not in form
 
 
+@pytest.mark.slow
 def test_proven_is_said_only_where_there_is_a_proof(numbers: Any) -> None:
     model, people = numbers
     proofs = {}
@@ -259,6 +262,7 @@ def test_proven_is_said_only_where_there_is_a_proof(numbers: Any) -> None:
     assert proofs == {"retrained": False, "certified": True, "first_order": False, "simulated": False}
 
 
+@pytest.mark.slow
 def test_options_with_different_sentences_are_told_apart(numbers: Any) -> None:
     model, people = numbers
     few = Simulated(validity=0.7, shaping=5, choosing=10, checking=40)
@@ -553,6 +557,7 @@ def test_a_further_batch_alone_makes_no_letters(pipeline: Any) -> None:
     assert all(len(letter.options) <= 1 for letter in alone.letters((first, further), valid_until=None))
 
 
+@pytest.mark.slow
 def test_what_has_no_price_was_held_fixed() -> None:
     model, people = raw_model()
     prices = {feature.name: 1.0 for feature in model.schema}

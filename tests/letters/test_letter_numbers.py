@@ -204,6 +204,7 @@ def test_every_number_is_true_for_a_network(network: Any) -> None:
         assert explainer.promise.for_person(denied[person]).read(point[None]).values[0] >= 0
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from(["l2", "l1"]))
 def test_small_random_problems(seed: int, digits: int, cost: str) -> None:
@@ -351,6 +352,7 @@ def test_what_has_not_changed_is_as_it_was(german: Any) -> None:
                 assert detail.value == denied.iloc[person][detail.feature]
 
 
+@pytest.mark.slow
 def test_fewer_digits_cost_a_little_more(german: Any) -> None:
     data, model, schema = german
     people = data.test.frame()

@@ -82,6 +82,7 @@ def test_the_word_list_finds_english() -> None:
     assert not {"in", "modell", "rate", "pipeline", "november"} & ENGLISH_ONLY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.NO_FURTHER])
 def test_every_status(status: Status) -> None:
     model, people = raw_model()
@@ -166,6 +167,7 @@ def test_a_pipeline(preprocessing: str, retraining: str, tmp_path: Path) -> None
             assert_german(letter)
 
 
+@pytest.mark.slow
 def test_a_model_in_single_precision() -> None:
     frame, y = loans(150)
     narrow = {name: "float32" for name in frame.columns if name != "home"}
@@ -206,6 +208,7 @@ def test_numbers_are_german_and_parse_back(german: Any) -> None:
         assert_german(letter)
 
 
+@pytest.mark.slow
 def test_german_and_english_letters_are_about_the_same(german: Any) -> None:
     explainer, batches, letters = german
     english = explainer.letters(batches, valid_until=UNTIL, issued=ISSUED, model_version="v7")

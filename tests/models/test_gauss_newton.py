@@ -396,6 +396,7 @@ def test_conjugate_gradients_that_run_out_of_passes_say_how_far_they_came() -> N
         problem.solver(1e-3, limits).solve(np.ones(300))
 
 
+@pytest.mark.slow
 def test_conjugate_gradients_share_their_passes_among_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exact arithmetic needs 300 / 64 passes with a block of 64; one vector alone gains from random companions."""
     problem = matrix_problem(400, 300, seed=0)

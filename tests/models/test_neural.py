@@ -161,6 +161,7 @@ def test_row_gradients_follow_the_formula(make: Any, device: str) -> None:
     np.testing.assert_allclose(model.row_gradients(rows), expected[rows], atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [False, True])
 def test_row_gradients_are_shares_of_the_objective_s_slope(weights: bool) -> None:
     """``F = sum_i omega_i loss_i + n weight_decay/2 |theta|^2`` by central differences, with and without a row."""
@@ -324,6 +325,7 @@ def test_a_frame_is_matched_by_name() -> None:
             model.score(wrong)
 
 
+@pytest.mark.slow
 def test_the_threshold_moves_the_score_and_nothing_else() -> None:
     low, high = (small_network(threshold=threshold) for threshold in (0.5, 0.8))
     X = people_near(low, 40)
@@ -349,6 +351,7 @@ def test_scaling_is_inside_the_model_and_stays_when_rows_go() -> None:
     assert scaled.design.scale.tolist() == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_without_is_fresh_or_warm_and_always_the_same() -> None:
     model = small_network()
     ids, X = model.train.ids, people_near(model, 20)
@@ -369,6 +372,7 @@ def test_without_is_fresh_or_warm_and_always_the_same() -> None:
     assert twice.train.ids.tolist() == np.delete(ids, [0, 1, 2, 3, 10, 11]).tolist()
 
 
+@pytest.mark.slow
 def test_deleting_other_rows_starts_another_network() -> None:
     """So that two deletions do not agree only because they began alike."""
     model = small_network()

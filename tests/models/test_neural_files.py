@@ -31,6 +31,7 @@ from rocerf.storage.seals import sealed
 TRAIN = random_training_set(5, n=90, d=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("weights", [False, True])
 def test_a_network_of_ours_comes_back_from_its_file_as_it_was(tmp_path: Path, weights: bool, device: str) -> None:

@@ -200,6 +200,7 @@ def test_logistic_regressions_that_cannot_be_followed_exactly_become_estimators(
     np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "last"),
     [

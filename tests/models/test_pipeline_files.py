@@ -60,6 +60,7 @@ def test_a_frozen_model_retrains_without_its_pipeline(made: Any, tmp_path: Path)
     np.testing.assert_allclose(again.without(gone).score(frame), model.without(gone).score(frame), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_refitted_model_needs_its_pipeline_back(made: Any, tmp_path: Path) -> None:
     pipeline, frame, y = made
     model = rocerf.from_pipeline(pipeline, frame, y, preprocessing="refitted")

@@ -54,6 +54,7 @@ def test_an_abstention_is_a_result_with_reason_and_a_smaller_k_that_closes() -> 
     assert recourses[0].certificate.reason == recourses.reasons[0]
 
 
+@pytest.mark.slow
 def test_the_bound_can_be_asked_for_any_point() -> None:
     model = LogisticModel.fit(random_training_set(9, n=60), C=0.5, threshold=0.4)
     promise = Certified(model, 2)

@@ -84,6 +84,7 @@ def test_what_is_counted_is_what_the_checking_models_say() -> None:
     assert one.drawn == one.accepted[0]  # with one person, the person drawn is that one
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_recourse_says_how_it_fared() -> None:
     recourses = Rocerf(Noisy(NOISES["both"]), 6, promise=Simulated(validity=0.9, checking=80)).explain(REFUSED[:6])
@@ -121,6 +122,7 @@ def test_at_least_is_never_rounded_up(confidence: float) -> None:
     assert float(said[1]) / 100 <= held_out.lower_bound + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_held_out_figures_survive_json() -> None:
     recourses = Rocerf(Noisy(NOISES["both"]), 6, promise=Simulated(validity=0.9, checking=20)).explain(PEOPLE[:12])
@@ -137,6 +139,7 @@ def test_held_out_figures_survive_json() -> None:
     assert Recourses.from_json(first_order.to_json()).held_out is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_people_without_a_point_are_left_out_of_the_figures() -> None:
     model = Noisy(NOISES["both"])

@@ -167,6 +167,7 @@ def test_a_category_that_is_refused_is_refused_in_every_reading() -> None:
     assert (Adversary(model, 1).attack(smiths).scores < -900).all()
 
 
+@pytest.mark.slow
 def test_one_hot_encoders_that_drop_a_category_read_alike() -> None:
     frame, y = applicants(ROWS, 3)
     encoder = OneHotEncoder(drop="first")

@@ -94,6 +94,7 @@ def test_every_promise_about_exact_retraining_allows_for_it(taken: Any, kind: An
         assert (promise.remembered(X).values >= reading.values - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_words_never_call_the_users_own_fit_proven(taken: Any) -> None:
     model = taken[1]
     explainer = Rocerf(model, 1, promise="certified")

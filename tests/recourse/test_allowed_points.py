@@ -135,6 +135,7 @@ def test_answers_of_logistic_models_break_no_rule(promise: str) -> None:
     assert sum(answers) >= LOGISTIC[promise][1]
 
 
+@pytest.mark.slow
 @settings(quiet, max_examples=10)
 @given(problems(), st.sampled_from(COSTS))
 def test_the_plain_baseline_answers_as_the_plain_promise(problem: Problem, cost: str) -> None:

@@ -77,6 +77,7 @@ def test_nobody_is_sent_far_beyond_all_rows_for_nothing() -> None:
     assert found.matrix[0, 1] < 20.0  # fewer of the second, which is cheaper than twenty times the largest income
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["l1", "l2", "mad", "percentile"])
 def test_named_costs_are_what_they_say(name: str) -> None:
     cost = cost_named(name, TRAIN, SCHEMA)

@@ -108,6 +108,7 @@ def oracle(cost: Any, x0: np.ndarray, slopes: np.ndarray, constants: np.ndarray,
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("solve", [solve_by_cuts, solve_by_linearisation, solve_by_search], ids=lambda f: f.__name__)
 def test_the_cheapest_point_in_a_box_against_a_slow_oracle(kind: str, solve: Any) -> None:
@@ -127,6 +128,7 @@ def test_the_cheapest_point_in_a_box_against_a_slow_oracle(kind: str, solve: Any
     np.testing.assert_array_less(best * (1 - 1e-5), paid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_algorithm_1_takes_any_cost_with_slopes(kind: str) -> None:
     model = LogisticModel.fit(random_training_set(3, n=80, d=3), C=1.0)
@@ -138,6 +140,7 @@ def test_algorithm_1_takes_any_cost_with_slopes(kind: str) -> None:
     assert 1 - 1e-5 < ratio.min() <= ratio.max() < 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "table", "percentile"])
 @pytest.mark.parametrize("solve", [solve_by_cuts, solve_by_linearisation, solve_by_search], ids=lambda f: f.__name__)
 def test_the_cheapest_allowed_point_against_all_of_them(kind: str, solve: Any) -> None:
@@ -174,6 +177,7 @@ def test_the_cheapest_allowed_point_against_all_of_them(kind: str, solve: Any) -
     np.testing.assert_allclose(cost.of(found.points, X0), best, rtol=0.05 if solve is solve_by_search else 1e-6)
 
 
+@pytest.mark.slow
 def test_a_network_under_a_cost_from_outside() -> None:
     """In any unit of price: trust in linearisations is a distance, not a cost."""
     model = small_network()

@@ -168,6 +168,7 @@ def test_the_settings_say_how_it_was_made(recourses: Recourses, model: LogisticM
     assert "at most 1 training row;" in one
 
 
+@pytest.mark.slow
 def test_questions_are_answered_by_0_or_1() -> None:
     train = random_training_set(32)
     X = np.column_stack([train.X, train.X[:, 0] > 0, train.X[:, 1] > 0]).astype(float)

@@ -127,6 +127,7 @@ def cheapest_cell(model: EstimatorModel, X0: np.ndarray, norm: str) -> np.ndarra
     return np.array(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("kind", ["boosting", "forest"])
@@ -156,6 +157,7 @@ def test_a_fine_grid_finds_nothing_much_cheaper() -> None:
     assert (found <= best).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_smooth_scores_are_followed_to_a_local_optimum() -> None:
     """At the optimum of a smooth score no allowed direction along the boundary is cheaper: more reads gain nothing."""
     train = random_training_set(3, n=120, d=4)
@@ -170,6 +172,7 @@ def test_smooth_scores_are_followed_to_a_local_optimum() -> None:
 # --- rules --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -259,6 +262,7 @@ def test_columns_take_turns_in_high_dimension() -> None:
 # --- randomness, reads, odd promises ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_answers_depend_on_person_and_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     model, X0 = tree_problem("forest", 3, 3)
     X0 = X0[:5]

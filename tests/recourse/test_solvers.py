@@ -207,6 +207,7 @@ def test_calibration_is_deterministic_and_raises_the_margin_only_where_needed() 
     assert Rocerf(model, 3, promise=Careless(model, 3), delta="calibrate", seed=1).settings().delta > 0
 
 
+@pytest.mark.slow
 def test_the_penalty_method_runs_on_torch_arrays() -> None:
     torch = pytest.importorskip("torch")  # a development dependency: `make test` installs it
     model = LogisticModel.fit(random_training_set(8), C=1.0)

@@ -87,6 +87,7 @@ def test_no_baseline_is_better_in_both(recorded: Results) -> None:
     assert set(zip(better["method"], better["model"], strict=True)) <= {("rocerf", "lr")}
 
 
+@pytest.mark.slow
 def test_the_theorems_bounds_are_those_of_other_code(recorded: Results) -> None:
     """The bound computed again from the theorem's text with plain NumPy and SciPy, and the recorded cost held to it."""
     assert recorded.theorem is not None

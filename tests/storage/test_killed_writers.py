@@ -66,6 +66,7 @@ def test_killed_between_two_renames(quick: dict[str, Any]) -> None:
     assert found["left"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two", "two/renames"])
 def test_two_writers_of_one_folder(kind: str, quick: dict[str, Any]) -> None:
     found = quick[kind]

@@ -113,6 +113,7 @@ def test_several_files_are_all_on_the_disk_before_one_is_changed(
     assert [path.read_text() for path in paths] == ["new"] * 4
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_every_call_leaves_the_explainer_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = random_training_set(1, n=40, d=2)
     old = Rocerf(LogisticModel.fit(train), 1, promise="first_order")
