@@ -1,4 +1,4 @@
-"""How long the long tests are: a third of their cases in ``make test``, all of them in ``make thorough``."""
+"""How long the long tests are: a third of their cases, or less, in ``make test``, all of them in ``make thorough``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import os
 THOROUGH = os.environ.get("ROCERF_THOROUGH") == "1"
 
 
-def share(full: int, least: int = 1) -> int:
-    """The number of cases of a test that has so many at its full length."""
-    return full if THOROUGH else max(least, full // 3)
+def share(full: int, part: int = 3) -> int:
+    """The number of cases of a test that has so many at its full length; otherwise one in ``part`` of them."""
+    return full if THOROUGH else max(1, full // part)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from length import THOROUGH
 from rocerf.baselines.registry import BASELINES
 from rocerf.promises.registry import PROMISES
 from rocerf.recourse.costs.registry import COSTS
@@ -44,6 +45,8 @@ def _registries() -> Iterator[None]:
 @pytest.mark.parametrize("document", EXAMPLES)
 def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if not THOROUGH:  # fewer people choose the margins of `simulated`, which takes minutes with networks
+        monkeypatch.setattr("rocerf.promises.simulated.PEOPLE", 30)
     blocks = re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), flags=re.DOTALL)
     assert blocks
     namespace: dict[str, object] = {}

@@ -79,7 +79,7 @@ def test_every_way_through_the_tree_is_below_the_truth(figures: list[str]) -> No
 
 @pytest.mark.slow
 def test_every_way_through_the_tree_is_below_the_truth_at_length(figures: list[str]) -> None:
-    cases = share(180)
+    cases = share(180, 6)
     closed, weak_caught = compare(range(41000, 41000 + cases), figures)
     assert min(closed.values()) > cases // 5
     assert weak_caught > cases // 3

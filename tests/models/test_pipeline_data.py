@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC
 
 import rocerf
+from length import share
 from pipelines import (
     NUMBERS,
     ONE_HOT,
@@ -90,7 +91,7 @@ def _tables(draw: st.DrawFn) -> tuple[pd.DataFrame, np.ndarray, Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(_tables())
 def test_random_tables_and_pipelines(made: tuple[pd.DataFrame, np.ndarray, Any]) -> None:
     frame, y, transformer = made
@@ -240,7 +241,7 @@ def test_recourse_without_a_number_that_is_missing_is_what_the_pipeline_says(mon
     pipeline = fitted(make_pipeline(columns(SimpleImputer(add_indicator=True), ONE_HOT), classifier()), gaps, y)
     model = rocerf.from_pipeline(pipeline, gaps, y, otherwise="estimator")
     schema = model.schema.edit("income", direction="fixed")
-    people = gaps[(pipeline.predict(gaps) == 0) & gaps["income"].isna()]
+    people = gaps[(pipeline.predict(gaps) == 0) & gaps["income"].isna()][:4]
     few = Simulated(validity=0.8, shaping=5, choosing=5, checking=5)
     found = rocerf.Rocerf(model, 2, promise=few, schema=schema).explain(people)
     assert found.answered.any()

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from length import share
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 
 WRITERS = Path(__file__).resolve().parents[1] / "writers.py"
@@ -49,8 +51,8 @@ def test_killed_at_random_moments(kind: str, quick: dict[str, Any], figures: lis
 
 
 @pytest.mark.slow
-def test_killed_two_hundred_times(tmp_path: Path, figures: list[str]) -> None:
-    found = told(tmp_path / "w", 0.06, save=120, answers=40, letters=40, save_renames=40)
+def test_killed_at_length(tmp_path: Path, figures: list[str]) -> None:
+    found = told(tmp_path / "w", 0.06, save=share(120), answers=share(40), letters=share(40), save_renames=share(40))
     for kind, told_of in found.items():
         check_killed(told_of, f"{kind}, at length", figures)
         assert told_of["drafts"], "no kill fell into the writing: nothing was tried"
