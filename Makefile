@@ -38,10 +38,10 @@ demo: $(VENV)/core.stamp
 	$(BIN)/rocerf demo --out out/demo.html
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q --durations=40
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q --durations=40
 
 thorough: $(VENV)/dev.stamp
-	ROCERF_THOROUGH=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q --durations=40
+	ROCERF_THOROUGH=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q --durations=40
 
 quick: $(VENV)/dev.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m "not slow"

@@ -46,7 +46,8 @@ def _registries() -> Iterator[None]:
 def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if not THOROUGH:  # fewer people choose the margins of `simulated`, which takes minutes with networks
-        monkeypatch.setattr("rocerf.promises.simulated.PEOPLE", 30)
+        monkeypatch.setattr("rocerf.promises.simulated.PEOPLE", 12)
+        monkeypatch.setattr("rocerf.promises.simulated.PEOPLE_SEARCHED", 4)
     blocks = re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), flags=re.DOTALL)
     assert blocks
     namespace: dict[str, object] = {}

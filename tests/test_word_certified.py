@@ -221,7 +221,7 @@ def test_certified_is_true_against_every_deletion(tmp_path: Path, figures: list[
 
 @pytest.mark.slow
 def test_certified_is_true_against_every_deletion_in_thousands(tmp_path: Path, figures: list[str]) -> None:
-    certified, cases = run(share(5000), 1, tmp_path)
+    certified, cases = run(share(5000, 5), 1, tmp_path)
     figures.append(f"what is called certified, against every deletion: {certified} results, none false, {cases} cases")
 
 

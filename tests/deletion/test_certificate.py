@@ -26,7 +26,7 @@ from rocerf.promises import Certified
 from rocerf.storage.state import State
 
 #: Problems of the comparison with brute force.
-COUNT = share(540)
+COUNT = share(540, 6)
 #: The brute force itself is good to this much, relative to 1 + |score|.
 TOLERANCE = 1e-9
 
@@ -99,11 +99,10 @@ def test_no_violation_against_brute_force_over_every_subset(figures: list[str]) 
     assert weak_caught > COUNT // 25
 
 
-@pytest.mark.slow
 def test_no_violation_on_a_quick_subset(figures: list[str]) -> None:
-    closed, weak_caught = compare(range(30000, 30060), figures)
-    assert min(closed[version] for version in ("sharp", "simple", "default")) > 15
-    assert weak_caught > 5
+    closed, weak_caught = compare(range(30000, 30010), figures)
+    assert min(closed[version] for version in ("sharp", "simple", "default")) > 1
+    assert weak_caught > 0
 
 
 @pytest.mark.slow
@@ -111,7 +110,7 @@ def test_no_false_promise_on_nasty_models(figures: list[str]) -> None:
     """Through the model and the promise: threshold, scaling, weights and both penalties included."""
     closed: Counter[str] = Counter()
     asked: Counter[str] = Counter()
-    for problem in problems(96, seed=11, most_rows=40):
+    for problem in problems(share(96), seed=11, most_rows=40):
         promise = Certified(problem.model, problem.k, options=Options(branch_nodes=20))
         asked[problem.kind] += 1
         if not promise.certificate.closed:

