@@ -80,6 +80,8 @@ _chosen: list[Runner] = []  # by whoever is within `using`, innermost last
 
 def register_runner(name: str, runner: Runner) -> None:
     """Make a runner known by name."""
+    if name in RUNNERS:
+        raise OptionError(f"Expected a new name for a runner, got {name!r}, which is taken; choose another.")
     RUNNERS[name] = runner
 
 

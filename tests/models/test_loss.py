@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from problems import random_training_set
+from problems import random_training_set, refused_people
+from rocerf import Adversary, LogisticModel, Rocerf, TrainingSet
+from rocerf.errors import UnsupportedModelError
 from rocerf.models.design import Design
+from rocerf.models.logistic.fit import LogisticFit
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
-from rocerf.models.loss import LOGISTIC, Loss
+from rocerf.models.loss import LOGISTIC, LOSSES, Loss
 from rocerf.types import Array
 
 
@@ -25,6 +30,14 @@ class SmoothedHinge(Loss):
 
     def curvature(self, score: Array) -> Array:
         return np.asarray(norm.pdf(score))
+
+    def curvature_of_pull(self, pull: Array) -> Array:
+        return np.asarray(norm.pdf(norm.ppf(pull)))
+
+
+def smoothed(train: TrainingSet) -> LogisticModel:
+    design = Design(train.X.mean(axis=0), train.X.std(axis=0), intercept=True)
+    return LogisticModel(LogisticFit.minimised(train, design, Penalty.fixed(1.0), None, 0.5, loss="smoothed"))
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, SmoothedHinge()])
@@ -59,3 +72,28 @@ def test_another_family_is_fitted_by_the_same_newton(loss: Loss) -> None:
         options={"gtol": 1e-10},
     )
     np.testing.assert_allclose(found, oracle.x, atol=1e-6)
+
+
+def test_a_model_with_another_loss_lives_like_any_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Retraining, attacks, recourse, forgetting and files follow its loss; nothing is called proven."""
+    monkeypatch.setitem(LOSSES, "smoothed", SmoothedHinge())
+    train = random_training_set(5, n=80)
+    model = smoothed(train)
+    later = smoothed(train.without(train.ids[:3]))
+    rows = later.design(later.train.X)
+    theta = model.without(train.ids[:3]).theta
+    start = LogisticFit.minimised(later.train, model.design, Penalty.fixed(1.0), None, 0.5, loss="smoothed")
+    np.testing.assert_allclose(theta, start.minimum.theta, atol=1e-8)
+    assert np.abs(rows @ theta).max() > 0.1
+    people = refused_people(model, 5, 4)
+    found = Rocerf(model, 2).explain(people)
+    attack = Adversary(model, 2, seed=3).attack(found.matrix)
+    for x, one in zip(found.matrix, attack, strict=True):
+        assert model.without(one.deleted_ids).score(x[None])[0] == pytest.approx(one.score, abs=1e-7)
+    assert (attack.scores >= 0).all()
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(LogisticModel.load(tmp_path / "model.npz").theta, model.theta)
+    forgotten = model.forget(train.ids[:3])
+    assert isinstance(forgotten.objective.loss, SmoothedHinge)
+    with pytest.raises(UnsupportedModelError, match="has none; use the promise 'retrained'"):
+        Rocerf(model, 1, promise="certified").explain(people)

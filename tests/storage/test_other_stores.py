@@ -147,3 +147,15 @@ def test_changed_rows_are_refused(rows: TrainingSet) -> None:
     changed = State(state.format, state.values, {**state.arrays, "X": rows.X + 1})
     with pytest.raises(FileFormatError, match="match their checksum"):
         TrainingSet.from_state(changed)
+
+
+def test_answers_are_a_state_too() -> None:
+    data = rocerf.load_dataset("german")
+    model = rocerf.LogisticModel.fit(data.train)
+    frame = data.test.frame().head(12)
+    found = rocerf.Rocerf(model, 2, promise="first_order").explain(frame)
+    again = rocerf.Recourses.from_state(State.from_bytes(found.state().to_bytes()))
+    assert again.to_json() == found.to_json()
+    assert again.settings == found.settings
+    with pytest.raises(FileFormatError, match="rocerf-recourses"):
+        rocerf.Recourses.from_state(model.state())

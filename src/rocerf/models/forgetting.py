@@ -53,6 +53,7 @@ def logistic_forgetting(model: LogisticModel, ids: Iterable[Any], declared: Coll
         fit.class_weight,
         fit.threshold,
         intercept_penalty=fit.objective.intercept_penalty,
+        loss=fit.objective.loss,
     )
     # Fitted elsewhere, and its estimator is not at hand: from now on we fit it, and that must be said.
     return LogisticModel(replace(made, retraining=None if fit.retraining is None else "exact"))

@@ -3,9 +3,10 @@
 A row with score z and label y is seen through its *margin* ``v = e z``, ``e = 1 - 2 y``: how far on the wrong side it
 is. Objectives, models retrained in batches, the certificate and the local stand-in know of the loss only what
 :class:`Loss` says. Another loss for two labels whose pull is a symmetric distribution function (a smoothed hinge, say)
-is one more object like :data:`LOGISTIC`, handed to :class:`~rocerf.models.logistic.objective.LogisticObjective` as
-``loss``; whatever asks about deletions takes it from there. One whose curvature is not even (the probit likelihood)
-would first need the curvature to be asked of the margin instead of the score.
+is one more object like :data:`LOGISTIC` with a name in :data:`LOSSES`, handed to
+:meth:`~rocerf.models.logistic.fit.LogisticFit.minimised`; retraining, attacks and files take it from there, and proofs
+if it is ``bounded``. One whose curvature is not even (the probit likelihood) would first need the curvature to be asked
+of the margin instead of the score.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import expit
 
+from rocerf.errors import OptionError
 from rocerf.types import Array
 
 #: Moves of a score beyond this are not considered: no bound below is ever asked for more.
@@ -31,6 +33,9 @@ class Loss(Protocol):
     certificate is proven with: nothing may be outside them, rounding included.
     """
 
+    #: Whether it has the bounds, so that proofs can be made about it.
+    bounded: bool = False
+
     def value(self, margin: Array) -> Array:
         """``l(v)``."""
         ...
@@ -44,8 +49,8 @@ class Loss(Protocol):
         ...
 
     def quick_pull(self, margin: Array) -> Array:
-        """The pulls of a large array, which is overwritten by them, to rounding errors of size 1."""
-        ...
+        """The pulls of a large array, which may be overwritten by them, to rounding errors of size 1."""
+        return self.pull(margin)
 
     def curvature_of_pull(self, pull: Array) -> Array:
         """The curvature where the pull is this, to the same errors: for large arrays of which only pulls are kept."""
@@ -73,6 +78,8 @@ class Logistic(Loss):
 
     The product form is used because ``p (1 - p)`` loses all its digits when the row is saturated.
     """
+
+    bounded = True
 
     def value(self, margin: Array) -> Array:
         """``log(1 + exp(v))``."""
@@ -157,3 +164,25 @@ class Logistic(Loss):
 
 
 LOGISTIC = Logistic()
+
+#: The losses that models may be fitted with, by the name that files keep.
+LOSSES: dict[str, Loss] = {"logistic": LOGISTIC}
+
+
+def loss_named(loss: str | Loss) -> Loss:
+    """The loss of this name, or a loss as it is."""
+    if not isinstance(loss, str):
+        return loss
+    if loss not in LOSSES:
+        raise OptionError(f"Expected a loss among {', '.join(LOSSES)}, got {loss!r}; put it into LOSSES first.")
+    return LOSSES[loss]
+
+
+def name_of(loss: Loss) -> str:
+    """The name of a loss, for files."""
+    for name, known in LOSSES.items():
+        if known is loss:
+            return name
+    raise OptionError(
+        f"Expected a loss with a name to save, got a {type(loss).__name__}; put it into LOSSES by a name first."
+    )

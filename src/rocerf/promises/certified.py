@@ -216,6 +216,12 @@ def _refuse_unknown_arithmetic(model: ExactModel) -> None:
             "covers its rounding. Cast the columns to float64 (df.astype({name: 'float64'}), and dtype=float64 in "
             "encoders), fit again and take that over; or use the promise 'retrained'."
         )
+    loss = model.objective.loss
+    if not loss.bounded:
+        raise UnsupportedModelError(
+            f"Expected a loss with proven bounds of its curvature for the promise 'certified', got "
+            f"{type(loss).__name__}, which has none; use the promise 'retrained'."
+        )
     parts = model.parts
     if parts is not None and parts.recipe is None and parts.stored_images is None:
         raise UnsupportedModelError(

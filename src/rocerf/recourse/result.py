@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.promises.held_out import HeldOut
+from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
 from rocerf.words import Said, exact
@@ -288,6 +289,19 @@ class Recourses:
                 name = f"recourse_{name}"  # noqa: PLW2901
             frame.insert(0, name, values)
         return frame
+
+    def state(self, *, training_rows: bool = False) -> State:
+        """The batch as plain values, to be kept anywhere; ids of training rows only where asked for."""
+        from rocerf.recourse.result_file import state_of
+
+        return state_of(self, training_rows=training_rows)
+
+    @classmethod
+    def from_state(cls, state: State) -> Recourses:
+        """What :meth:`state` gave."""
+        from rocerf.recourse.result_file import from_state
+
+        return from_state(state)
 
     def to_json(self, path: str | PathLike[str] | None = None, *, training_rows: bool = False) -> str:
         """The batch as JSON text, also written to ``path`` if given, in one step.

@@ -19,17 +19,29 @@ from rocerf.promises.held_out import HeldOut
 from rocerf.recourse.result import Recourses, Settings, Status, finite_or_none
 from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
+from rocerf.storage.state import State
 from rocerf.types import Array
 from rocerf.words.said import from_table, to_table
 
 FILE_FORMAT = "rocerf-recourses/3"
 
 
-def written(recourses: Recourses, *, training_rows: bool) -> str:
-    """The batch as JSON text, with a checksum of its content; texts are English, ``said`` has their keys and values."""
+def state_of(recourses: Recourses, *, training_rows: bool) -> State:
+    """The batch as plain values: texts are English, ``said`` has their keys and values."""
+    head = _head(recourses)
+    return State(FILE_FORMAT, {**head, "people": [_record(recourses, i, training_rows) for i in range(len(recourses))]})
+
+
+def from_state(state: State) -> Recourses:
+    """The inverse of :func:`state_of`."""
+    with state.understood(FILE_FORMAT, "Recourses.state"):
+        return _from_document(state.values)
+
+
+def _head(recourses: Recourses) -> dict[str, Any]:
+    """What is said of the whole batch, as JSON holds it."""
     settings, index = recourses.settings, recourses.index
     document: dict[str, Any] = {
-        "format": FILE_FORMAT,
         "settings": asdict(settings),
         "schema": recourses.schema.to_dict(),
         "frames": None if recourses.frames is None else recourses.frames.to_dict(),
@@ -38,8 +50,15 @@ def written(recourses: Recourses, *, training_rows: bool) -> str:
         "held_out": None if recourses.held_out is None else recourses.held_out.to_dict(),
         "said": to_table((settings.sentence, *settings.assumptions, *recourses.reasons)),
     }
-    plain = json.loads(json.dumps(document, allow_nan=False, default=str))
-    records = [_record(recourses, i, training_rows) for i in range(len(recourses))]
+    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False, default=str))
+    return plain
+
+
+def written(recourses: Recourses, *, training_rows: bool) -> str:
+    """The batch as JSON text, with a checksum of its content."""
+    state = state_of(recourses, training_rows=training_rows)
+    plain = {"format": state.format, **state.values}
+    records = plain.pop("people")
     head = json.dumps({**plain, SEAL: sealed({**plain, "people": records})[SEAL]})
     # One line a person: short enough to ship, and still readable in a diff.
     people = ",\n  ".join(json.dumps(record, allow_nan=False) for record in records)

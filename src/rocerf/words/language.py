@@ -100,10 +100,11 @@ class Language:
             )
 
     @classmethod
-    def read(cls, path: Path | Traversable, plural: Callable[[float], str] = one_or_other) -> Language:
+    def read(cls, path: str | Path | Traversable, plural: Callable[[float], str] = one_or_other) -> Language:
         """The language of a YAML file laid out as ``en.yaml``; its code is the file's name."""
         import yaml
 
+        path = Path(path) if isinstance(path, str) else path
         document = yaml.safe_load(path.read_text("utf-8"))
         try:
             code, sentences = path.name.partition(".")[0], dict(_flat(document.pop("sentences")))

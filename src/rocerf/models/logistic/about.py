@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from rocerf.models.design import AffineDesign, Design
+from rocerf.models.loss import LOGISTIC, name_of
 from rocerf.words import Said
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _who_retrains(model: LogisticModel) -> tuple[Said, ...]:
 def known_by(model: LogisticModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Everything that retraining depends on, as plain values and arrays."""
     objective, design, weights = model.objective, model.design, model.class_weight
-    values = {
+    values: dict[str, Any] = {
         "penalty of the model": model.penalty.per_model,
         "penalty of each row": model.penalty.per_row,
         "penalty of the intercept": objective.intercept_penalty,
@@ -46,6 +47,8 @@ def known_by(model: LogisticModel) -> tuple[dict[str, Any], dict[str, NDArray[An
         "preprocessing rule": model.preprocessing,
         "rule of retraining": model.retraining,
     }
+    if objective.loss is not LOGISTIC:
+        values["loss"] = name_of(objective.loss)
     arrays = {
         "parameters": model.theta,
         "penalties": objective.penalty_diagonal,

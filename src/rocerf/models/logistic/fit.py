@@ -15,6 +15,7 @@ from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
 from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic.class_weight import row_weights
 from rocerf.models.logistic.objective import LogisticObjective, Minimum, Penalty
+from rocerf.models.loss import LOGISTIC, Loss, loss_named
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -69,11 +70,12 @@ class LogisticFit:
         *,
         intercept_penalty: float = 0.0,
         start: Array | None = None,
+        loss: str | Loss = LOGISTIC,
     ) -> LogisticFit:
         """At the optimum of this objective, found by Newton from ``start`` (p,)."""
         _refuse_too_large(train, design)
         weights = row_weights(train, class_weight)
-        objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty)
+        objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty, loss_named(loss))
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
         kept = None if class_weight is None else dict(class_weight)  # the user may change theirs
         return cls(train, objective, minimum, kept, threshold)
@@ -153,6 +155,7 @@ class LogisticFit:
             self.threshold,
             intercept_penalty=old.intercept_penalty,
             start=start,
+            loss=old.loss,
         )
         return replace(made, unfitted=self.unfitted)
 

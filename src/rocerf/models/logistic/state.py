@@ -20,6 +20,7 @@ from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic.fit import LogisticFit, Polish
 from rocerf.models.logistic.objective import Penalty
+from rocerf.models.loss import LOGISTIC, name_of
 from rocerf.models.sklearn.estimator_fitting import unfitted_copy
 from rocerf.models.sklearn.own_refit import OwnEstimator
 from rocerf.models.sklearn.pipeline_steps import split
@@ -39,7 +40,7 @@ SAME_OPTIMUM = 1e-6
 def state_of(fit: LogisticFit) -> State:
     """Model and training rows."""
     weights, parts, design = fit.class_weight, fit.parts, fit.objective.design
-    values = {
+    values: dict[str, Any] = {
         "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
         "threshold": fit.threshold,
         "penalty": asdict(fit.objective.penalty),
@@ -51,6 +52,8 @@ def state_of(fit: LogisticFit) -> State:
         "retraining": fit.retraining,
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
+    if fit.objective.loss is not LOGISTIC:
+        values["loss"] = name_of(fit.objective.loss)
     arrays = {
         "theta": fit.minimum.theta,
         **_design_arrays(design),
@@ -102,6 +105,7 @@ def _fit(state: State) -> LogisticFit:
         about["threshold"],
         intercept_penalty=about["intercept_penalty"],
         start=theta,
+        loss=about.get("loss", "logistic"),
     )
     rows = design(fit.train.X)
     moved = float(np.abs(rows @ (fit.minimum.theta - theta)).max())

@@ -33,6 +33,8 @@ COSTS: dict[str, CostFactory] = {}
 
 def register_cost(name: str, factory: CostFactory) -> None:
     """Make a cost known by name; ``factory(train, schema)`` gives it, and its own ``name`` must be the same."""
+    if name in COSTS:
+        raise OptionError(f"Expected a new name for a cost, got {name!r}, which is taken; choose another.")
     COSTS[name] = factory
 
 

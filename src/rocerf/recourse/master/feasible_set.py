@@ -111,8 +111,9 @@ class FeasibleSet:
         return self.within(np.where(np.isinf(down), self.X0, -np.inf), np.where(np.isinf(up), self.X0, np.inf))
 
     def excluding(self, excluded: tuple[tuple[frozenset[int], ...], ...]) -> FeasibleSet:
-        """The same sets without the changes of all attributes of each of these sets."""
-        return replace(self, excluded=excluded)
+        """The same sets without the changes of all attributes of each of these sets, besides those excluded before."""
+        before = self.excluded or ((),) * len(excluded)
+        return replace(self, excluded=tuple((*old, *new) for old, new in zip(before, excluded, strict=True)))
 
     def boxes(self) -> FeasibleSet:
         """The boxes alone, with the relations: what is left when every value in between is allowed."""
