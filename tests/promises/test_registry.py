@@ -162,3 +162,18 @@ def test_a_promise_is_called_what_it_is_registered_as(model: LogisticModel) -> N
             Rocerf(model, 1, promise="renamed")
     finally:
         del PROMISES["renamed"]
+
+
+class Boundless(Cautious):
+    """Foresees no harm at all where the model accepts."""
+
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
+        today = self.today(X)
+        return Reading(np.where(today.values > 0, np.inf, today.values), today.slopes)
+
+
+def test_a_promise_without_a_limit_is_kept(model: LogisticModel) -> None:
+    found = Rocerf(model, 1, promise=Boundless(model, 1)).explain(refused_people(model, 3, 4))
+    assert found.answered.all()
+    assert np.isposinf(found.margins).all()
+    assert '"margin": null' in found.to_json()
