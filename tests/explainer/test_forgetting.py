@@ -488,7 +488,7 @@ def test_what_cannot_be_made_anew_is_refused_with_the_way_out() -> None:
         frozen.forget([A])
 
     class Strange(rocerf.promises.Promise):
-        name = "retrained"
+        name = "strange"
 
         def read(self, X: np.ndarray, target: Any = -np.inf) -> Any:
             return self.today(X)

@@ -49,6 +49,29 @@ def test_states_of_one_explainer_say_nothing_about_another(model: LogisticModel)
         Rocerf.from_state({**one, "options": one["promise"]})
 
 
+def test_parts_of_several_explainers_are_not_put_together(model: LogisticModel) -> None:
+    first_order, retrained = (Rocerf(model, 1, promise=name).state() for name in ("first_order", "retrained"))
+    with pytest.raises(FileFormatError, match="it is about the promise 'first_order'"):
+        Rocerf.from_state({**retrained, "promise": first_order["promise"]})
+    modest = Rocerf(model, 1, promise=FEW)
+    modest.prepare()
+    bold = Rocerf(model, 1, promise=Simulated(validity=0.9, shaping=10, choosing=20, checking=5))
+    with pytest.raises(FileFormatError, match="it is about other options of the promise"):
+        Rocerf.from_state({**modest.state(), "options": bold.state()["options"]})
+    with pytest.raises(FileFormatError, match=r"rocerf-promise/1.*its format is 'other/1'"):
+        Rocerf.from_state({**retrained, "promise": State("other/1")})
+    with pytest.raises(OptionError, match="got none called 'model'"):
+        Rocerf.from_state({name: retrained[name] for name in ("options", "promise")})
+
+
+def test_states_written_before_the_promise_named_its_options_are_read(model: LogisticModel) -> None:
+    explainer = Rocerf(model, 1, promise=FEW)
+    kept = explainer.state()
+    about = {name: value for name, value in kept["promise"].values.items() if name != "options"}
+    again = Rocerf.from_state({**kept, "promise": State("rocerf-promise/1", about, kept["promise"].arrays)})
+    assert again.settings().sentence == explainer.settings().sentence
+
+
 def test_a_cost_of_the_user_s_own_answers_but_is_not_kept(model: LogisticModel, tmp_path: Path) -> None:
     cost = NormCost(Norm.L1, np.asarray(TRAIN.spread), "mine")
     explainer, named = (

@@ -13,7 +13,7 @@ import pytest
 from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, Rocerf
 from rocerf.errors import OptionError
-from rocerf.promises import Promise, Reading, register_promise
+from rocerf.promises import Certified, Promise, Reading, register_promise
 from rocerf.promises.promise import STATE_FORMAT, Solve
 from rocerf.promises.registry import PROMISES
 from rocerf.storage.state import State
@@ -134,3 +134,46 @@ def test_k_stays_what_it_was(model: LogisticModel) -> None:
             assert named.summary
             with pytest.raises(AttributeError):
                 promise.k = 3  # type: ignore[misc]
+
+
+class Pretender(Cautious):
+    """Goes by the name of a promise of ours, whose sentence it does not keep."""
+
+    name = "certified"
+    sentence = Promise.sentence
+
+
+class Unproven(Certified):
+    """A proof that does not claim to be one, though its sentence does."""
+
+    proven = False
+
+
+@pytest.mark.parametrize("kind", [Pretender, Unproven])
+def test_nobody_speaks_the_sentence_of_another_promise(kind: type[Any], model: LogisticModel) -> None:
+    with pytest.raises(OptionError, match=r"a name of its own.*got 'certified'"):
+        Rocerf(model, 1, promise=kind(model, 1))
+
+
+def test_a_promise_is_called_what_it_is_registered_as(model: LogisticModel) -> None:
+    register_promise("renamed", lambda model, k, _effort, _seed: Cautious(model, k), lambda _: True, "")
+    try:
+        with pytest.raises(OptionError, match="a promise named 'renamed', got one named 'cautious'"):
+            Rocerf(model, 1, promise="renamed")
+    finally:
+        del PROMISES["renamed"]
+
+
+class Boundless(Cautious):
+    """Foresees no harm at all where the model accepts."""
+
+    def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
+        today = self.today(X)
+        return Reading(np.where(today.values > 0, np.inf, today.values), today.slopes)
+
+
+def test_a_promise_without_a_limit_is_kept(model: LogisticModel) -> None:
+    found = Rocerf(model, 1, promise=Boundless(model, 1)).explain(refused_people(model, 3, 4))
+    assert found.answered.all()
+    assert np.isposinf(found.margins).all()
+    assert '"margin": null' in found.to_json()

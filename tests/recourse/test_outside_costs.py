@@ -230,3 +230,36 @@ def test_a_cost_for_other_columns_is_refused() -> None:
     train = random_training_set(0, n=40, d=3)
     with pytest.raises(OptionError, match=r"a scale for each of 3 columns, got shape \(2,\)"):
         cost_named(Huber(np.ones(2)), train, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Paying(Uneven):
+    """A change that earns something."""
+
+    price: float = -1.0
+
+    def prices(self, X0: Any) -> tuple[Any, Any]:
+        return np.full(X0.shape, self.price), np.ones(X0.shape)
+
+
+@pytest.mark.parametrize("price", [-1.0, np.nan])
+def test_a_cost_that_is_none_is_not_reported(price: float) -> None:
+    model = LogisticModel.fit(random_training_set(0, n=60), C=1.0)
+    schema = FeatureSchema.from_frame(model.train.frame())
+    cost = Paying(np.ones(len(model.train.columns)), price=price)
+    with pytest.raises(OptionError, match="the cost 'uneven' of every change to be a number >= 0"):
+        Rocerf(model, 0, promise=Plain(model), cost=cost, schema=schema).explain(refused_people(model, 0, 5))
+
+
+@pytest.mark.parametrize("length", [0.0, -1.0, np.inf])
+def test_a_cost_with_strange_lengths_is_refused(length: float) -> None:
+    with pytest.raises(OptionError, match="'uneven' to have finite scales above 0"):
+        cost_named(Uneven(np.array([1.0, length])), random_training_set(0, n=40, d=2), None)
+
+
+def test_a_cost_is_called_what_it_is_registered_as(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OptionError, match="a new name for a cost, got 'l2'"):
+        register_cost("l2", lambda train, _: Huber(np.asarray(train.spread)))
+    monkeypatch.setitem(registry.COSTS, "renamed", lambda train, _: Huber(np.asarray(train.spread)))
+    with pytest.raises(OptionError, match="a cost named 'renamed', got one named 'huber'"):
+        cost_named("renamed", random_training_set(0, n=40, d=2), None)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.schema import FeatureSchema
+from rocerf.errors import OptionError
 from rocerf.recourse.asked import Asked
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 #: A move of less than this share of a column's spread is a rounding error of a solver, and no change to ask for.
 UNMOVED = 1e-9
 
+#: A cost may be below 0 by so much, which is rounding.
+ROUNDING = 1e-9
+
 _STATUS_OF = {
     Outcome.FOUND: Status.ANSWERED,
     Outcome.UNREACHABLE: Status.UNREACHABLE,
@@ -37,9 +41,10 @@ def assembled(explainer: Rocerf, asked: Asked, triage: Triage, master: Master, s
     withheld = _through_the_gate(explainer, solution, master, asked, asking)
     people = len(matrix)
     points, costs, margins, gaps, scores = np.full(matrix.shape, np.nan), *np.full((4, people), np.nan)
-    points[asking], margins[asking] = solution.points, solution.values
     found = np.isfinite(solution.points).all(axis=1)
+    points[asking], margins[asking] = solution.points, np.where(found, solution.values, np.nan)
     costs[asking] = explainer.cost.of(solution.points, matrix[asking])
+    _refuse_strange_costs(explainer.cost.name, costs[asking[found]])
     gaps[asking[found]] = solution.gaps[found]
     scores[asking[found]] = explainer.model.score(solution.points[found])
     retrainings = np.zeros(people, np.intp)
@@ -91,6 +96,15 @@ def _through_the_gate(
     solution.outcomes[solution.outcomes == Outcome.FOUND] = Outcome.GAVE_UP
     solution.outcomes[found[verdict.passed]] = Outcome.FOUND
     return {int(found[place]): verdict.reasons[place] for place in np.flatnonzero(~verdict.passed)}
+
+
+def _refuse_strange_costs(name: str, costs: Array) -> None:
+    """Points are the cheapest only of costs that no change can bring below 0."""
+    strange = costs[~(costs >= -ROUNDING)]
+    if len(strange):
+        raise OptionError(
+            f"Expected the cost {name!r} of every change to be a number >= 0, got {strange[0]:g}; correct its prices."
+        )
 
 
 def _without_rounding(points: Array, allowed: FeasibleSet, spread: Array) -> Array:

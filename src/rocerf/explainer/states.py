@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ def states_of(explainer: Rocerf) -> dict[str, State]:
         )
     learned = promise.state()  # proves what is to be proven
     identity = Identity.of(model, promise.k)
-    about = {"version": __version__, "promise": promise.name, "values": identity.values}
+    own = dict(learned.values) or None  # the promise's own options, whichever promise it is
+    about = {"version": __version__, "promise": promise.name, "options": own, "values": identity.values}
     arrays = {f"{ABOUT}{name}": values for name, values in identity.arrays.items()}
     options = {
         "k": explainer.k,
@@ -59,7 +61,7 @@ def states_of(explainer: Rocerf) -> dict[str, State]:
         "version": __version__,
         "model": type(model).__name__,
         "options": options,
-        "simulated": dict(learned.values) or None,  # the promise's own options, whichever promise it is
+        "simulated": own,
         "schema": None if explainer.schema is None else explainer.schema.to_dict(),
         "prices": _prices(explainer.cost_given),
     }
@@ -89,16 +91,26 @@ def explainer_from(kind: type[Rocerf], states: Mapping[str, State], model: Refit
             f"Expected the model that the explainer was saved with, got {type(model).__name__}; a pipeline goes into "
             'LogisticModel.load(path / "model.npz", pipeline=pipeline), and that model here.'
         )
+    missing = [part for part in ("options", "promise", *(["model"] if model is None else [])) if part not in states]
+    if missing:
+        raise OptionError(f"Expected the states that Rocerf.state gave, got none called {missing[0]!r}; give them all.")
     document, learned = states["options"].values, states["promise"]
     with states["options"].understood(FORMAT, "Rocerf.save", "save the explainer again with this version"):
         options = dict(document["options"])
         schema = None if document["schema"] is None else FeatureSchema.from_dict(document["schema"])
         if document["prices"]:
             options["cost"] = CostTable.from_pairs(document["prices"])
+    with learned.understood(STATE_FORMAT, "Rocerf.save", "save the explainer again with this version"):
+        if learned.values["promise"] != options["promise"]:
+            raise ValueError(f"it is about the promise {learned.values['promise']!r}")
+        # What was found was found under these: another share, say, was not aimed at.
+        if _plain(learned.values.get("options", document["simulated"])) != _plain(document["simulated"]):
+            raise ValueError("it is about other options of the promise")
+        known = learned.values["values"]
     if model is None:
         model = _model_of(document["model"], states["model"])
     saved = {name.removeprefix(ABOUT): array for name, array in learned.arrays.items() if name.startswith(ABOUT)}
-    difference = Identity(learned.values["values"], saved).difference(Identity.of(model, options["k"]))
+    difference = Identity(known, saved).difference(Identity.of(model, options["k"]))
     if difference is not None:
         raise FileFormatError(
             f"Expected the model that the explainer was saved with, got one with {difference}: what was found or "
@@ -110,6 +122,11 @@ def explainer_from(kind: type[Rocerf], states: Mapping[str, State], model: Refit
     own = {name: array for name, array in learned.arrays.items() if not name.startswith(ABOUT)}
     explainer.promise.restore(State(learned.format, document["simulated"] or {}, own))
     return explainer
+
+
+def _plain(values: Any) -> Any:
+    """Values as they come back from a file."""
+    return json.loads(json.dumps(values))
 
 
 def _model_of(kind: str, state: State) -> Refittable:

@@ -13,7 +13,7 @@ from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
-from rocerf.promises.simulated import Simulated
+from rocerf.promises.simulated import Simulated, SimulatedPromise
 
 #: Makes a promise about a model, at most k deletions, with an effort and a seed.
 Factory = Callable[[Any, int, str, int], Promise]
@@ -52,6 +52,11 @@ def _exact(model: Any) -> bool:
 
 
 PROMISES: dict[str, NamedPromise] = {}
+
+#: Promises of ours, whose sentences are said of nothing else.
+_OURS: dict[str, type[Promise]] = {
+    kind.name: kind for kind in (Retrained, Certified, FirstOrder, LocalLinear, SimulatedPromise)
+}
 
 
 def register_promise(
@@ -116,6 +121,14 @@ def promise_about(promise: Any, model: Refittable, k: int, effort: str, seed: in
     About a model that its user retrains by an estimator of their own, it allows for the error of that one.
     """
     meant = _promise_meant(promise, model, k, effort, seed)
+    if isinstance(promise, str) and meant.name != promise:  # files and results know it by its own name
+        raise OptionError(f"Expected a promise named {promise!r}, got one named {meant.name!r}; register it by that.")
+    ours = _OURS.get(meant.name)
+    if ours is not None and (not isinstance(meant, ours) or meant.proven != ours.proven):
+        raise OptionError(
+            f"Expected a promise with a name of its own, as what is said of it goes by its name, got {meant.name!r}, "
+            "which is one of ours; choose another name."
+        )
     meant.allow_for_own_fits(seed)
     return meant
 

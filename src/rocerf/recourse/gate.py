@@ -42,7 +42,7 @@ class Verdict:
     @property
     def passed(self) -> NDArray[np.bool_]:
         """Points that may leave, (P,)."""
-        return np.asarray(np.isfinite(self.margins))
+        return np.asarray(~np.isnan(self.margins))
 
 
 @dataclass(frozen=True, eq=False)

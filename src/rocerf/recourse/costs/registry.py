@@ -43,15 +43,25 @@ def cost_named(cost: Any, train: TrainingSet, schema: FeatureSchema | None) -> C
     if isinstance(cost, CostTable):
         return cost.of_schema(schema or FeatureSchema.free(train.columns), np.asarray(train.spread))
     if isinstance(cost, Cost):
-        if np.shape(cost.scale) != (len(train.columns),):
-            raise OptionError(
-                f"Expected the cost {cost.name!r} to have a scale for each of {len(train.columns)} columns, got shape "
-                f"{np.shape(cost.scale)}; make it for these columns."
-            )
-        return cost
+        return _checked(cost, len(train.columns))
     if not isinstance(cost, str) or cost not in COSTS:
         raise OptionError(f"Expected cost to be one of {', '.join(COSTS)} or a CostTable, got {cost!r}.")
-    return COSTS[cost](train, schema)
+    made = _checked(COSTS[cost](train, schema), len(train.columns))
+    if made.name != cost:  # files and results know it by its own name
+        raise OptionError(f"Expected a cost named {cost!r}, got one named {made.name!r}; register it by that.")
+    return made
+
+
+def _checked(cost: Cost, columns: int) -> Cost:
+    """The cost, if it has a length for each of so many columns."""
+    if np.shape(cost.scale) != (columns,):
+        raise OptionError(
+            f"Expected the cost {cost.name!r} to have a scale for each of {columns} columns, got shape "
+            f"{np.shape(cost.scale)}; make it for these columns."
+        )
+    if not (np.isfinite(cost.scale) & (np.asarray(cost.scale) > 0)).all():
+        raise OptionError(f"Expected the cost {cost.name!r} to have finite scales above 0, got {cost.scale!r}.")
+    return cost
 
 
 def _norm(norm: Norm, train: TrainingSet, schema: FeatureSchema | None) -> NormCost:
