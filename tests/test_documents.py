@@ -48,6 +48,7 @@ def test_python_blocks_run(document: Path, tmp_path: Path, monkeypatch: pytest.M
     if not THOROUGH:  # fewer people choose the margins of `simulated`, which takes minutes with networks
         monkeypatch.setattr("rocerf.promises.simulated.PEOPLE", 12)
         monkeypatch.setattr("rocerf.promises.simulated.PEOPLE_SEARCHED", 4)
+        monkeypatch.setattr("rocerf.recourse.solvers.search.BUDGET", 1000)
     blocks = re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), flags=re.DOTALL)
     assert blocks
     namespace: dict[str, object] = {}

@@ -20,7 +20,7 @@ from rocerf.errors import NoOptimumError, OptionError
 from rocerf.models.model import Model
 
 #: Problems of the comparison with brute force.
-COUNT = share(240)
+COUNT = share(240, 4)
 
 ALONE = {
     "relinearise": Effort("alone", ("relinearise",)),

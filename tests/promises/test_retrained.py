@@ -73,7 +73,7 @@ def test_compas_survives_the_thorough_adversary() -> None:
 
 @pytest.mark.slow
 def test_adult_survives_the_thorough_adversary() -> None:
-    check_table("adult", None, share(40, 5), 0.05)
+    check_table("adult", None, share(40, 8), 0.05)
 
 
 @pytest.mark.slow
