@@ -9,6 +9,7 @@ Each says what one kind of work needs, and no more; whatever anybody reads from 
     FirstOrderModel     a smooth Model: the paper's constraint with its slope
     LinearModel         a FirstOrderModel whose score is affine in x, so that slopes are cuts
     ExactModel          a LinearModel at the one optimum of a known objective: what can be proven about deletions
+    Proposing           a Refittable without one optimum that can name rows which hold a point up: the adversary tries
 
 A new kind of model inherits from the ones that it follows: they have the usual answer wherever there is one, so that it
 writes only what is its own.
@@ -74,6 +75,10 @@ class Ensemble(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, part: slice) -> Ensemble: ...
+
+    def joined(self, other: Any) -> Ensemble:
+        """These models and, after them, those of another ensemble of the same kind."""
+        ...
 
     def arrays(self) -> list[Array]:
         """What :meth:`Refittable.restored` makes them of again; empty for models that are retrained instead."""
@@ -382,4 +387,28 @@ class ExactModel(LinearModel, Refittable, Protocol):
 
     def beyond_design(self, X: Array) -> Array:
         """What scores are besides ``x~'theta``, for points (P, d): the threshold, categories refused; shape (P,)."""
+        ...
+
+
+@runtime_checkable
+class Proposing(Refittable, Protocol):
+    """A model whose retraining has no single outcome, and that can guess which rows hold a point up.
+
+    Guesses are free: whatever is said about a deletion is said after it was really retrained.
+    """
+
+    @property
+    def proposals(self) -> tuple[str, ...]:
+        """Names of its ways to guess, the most trustworthy first."""
+        ...
+
+    def harms(self, X: Array, proposal: str) -> Array:
+        """How far deleting each training row alone is guessed to move the scores of points (P, d); shape (P, n).
+
+        The lower, the more harmful; the units are those of the proposal, the same for all rows of a point.
+        """
+        ...
+
+    def as_retrained(self, models: Any, place: int) -> Self:
+        """One of the models that :meth:`refitted` gave, as a model of these training rows: to guess with."""
         ...

@@ -50,10 +50,7 @@ class Pool:
 
     def add(self, attacks: Attacks, which: NDArray[np.intp]) -> None:
         """Take over the models of these attacks."""
-        self.models = LinearEnsemble(
-            np.concatenate([self.models.slopes, attacks.slopes[which]]),
-            np.concatenate([self.models.constants, attacks.constants[which]]),
-        )
+        self.models = self.models.joined(LinearEnsemble(attacks.slopes[which], attacks.constants[which]))
         self.deleted_rows.extend(attacks.deleted_rows[place] for place in which)
 
 

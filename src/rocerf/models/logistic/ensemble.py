@@ -50,6 +50,11 @@ class LinearEnsemble:
     def __getitem__(self, part: slice) -> LinearEnsemble:
         return LinearEnsemble(self.slopes[part], self.constants[part])
 
+    def joined(self, other: LinearEnsemble) -> LinearEnsemble:
+        """These models and, after them, the others."""
+        slopes, constants = (self.slopes, other.slopes), (self.constants, other.constants)
+        return LinearEnsemble(np.concatenate(slopes), np.concatenate(constants))
+
     def arrays(self) -> list[Array]:
         """What makes the ensemble."""
         return [self.slopes, self.constants]

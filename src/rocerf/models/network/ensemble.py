@@ -44,6 +44,11 @@ class NetworkEnsemble:
     def __getitem__(self, part: slice) -> NetworkEnsemble:
         return NetworkEnsemble(self.module, tuple(values[part] for values in self.stack), self.design, self.offset)
 
+    def joined(self, other: NetworkEnsemble) -> NetworkEnsemble:
+        """These networks and, after them, the others."""
+        stack = tuple(torch.cat(pair) for pair in zip(self.stack, other.stack, strict=True))
+        return NetworkEnsemble(self.module, stack, self.design, self.offset)
+
     def arrays(self) -> list[Array]:
         """The stack as arrays."""
         return [values.cpu().numpy() for values in self.stack]

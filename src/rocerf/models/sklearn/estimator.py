@@ -86,6 +86,10 @@ class EstimatorEnsemble:
     def __getitem__(self, part: slice) -> EstimatorEnsemble:
         return EstimatorEnsemble(self.estimators[part], self.score_one)
 
+    def joined(self, other: EstimatorEnsemble) -> EstimatorEnsemble:
+        """These estimators and, after them, the others."""
+        return EstimatorEnsemble((*self.estimators, *other.estimators), self.score_one)
+
     def arrays(self) -> list[Array]:
         """None: fitted estimators are not arrays, they are fitted again from their seeds."""
         return []
