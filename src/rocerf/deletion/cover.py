@@ -12,7 +12,7 @@ import numpy as np
 
 from rocerf.deletion.groups import Groups
 from rocerf.deletion.guesses import promised_harm, worst_sets
-from rocerf.types import Array, Places
+from rocerf.types import Array, Mask, Places
 
 #: Share of the harm guessed for a point's own worst set from which another set serves it as well.
 SERVES = 0.97
@@ -42,7 +42,7 @@ def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple
     return new, group
 
 
-def _fewest(serves: Array) -> Sequence[int]:
+def _fewest(serves: Mask) -> Sequence[int]:
     """Columns of a Boolean matrix, few, so that every row has one: the one that serves most, and again.
 
     >>> _fewest(np.array([[True, True, False], [False, True, False], [False, False, True]]))
@@ -50,7 +50,7 @@ def _fewest(serves: Array) -> Sequence[int]:
     """
     chosen: list[int] = []
     left = np.ones(len(serves), bool)
-    while left.any():
+    while bool(left.any()):
         column = int(serves[left].sum(axis=0).argmax())
         chosen.append(column)
         left &= ~serves[:, column]

@@ -50,7 +50,7 @@ class GroupValues:
         return np.cumsum(self.sizes) - self.sizes
 
     def _within(self) -> tuple[Array, Array, Array, Array]:
-        """Means (G, P), distances from them (M, P), spreads as used (G, P), and the weight of each group's own (G, 1)."""
+        """Means (G, P), distances from them (M, P), spreads as used (G, P), and the weight of a group's own (G, 1)."""
         count = self.sizes[:, None]
         means = np.add.reduceat(self.scores, self._starts, axis=0) / count
         apart = self.scores - np.repeat(means, self.sizes, axis=0)
@@ -83,7 +83,7 @@ class GroupValues:
 
     def weights(self, group: Places) -> Array:
         """How much the value of one group for each point, (P,), moves with the score of each model; (M, P)."""
-        means, apart, spreads, own = self._within()
+        _, apart, spreads, own = self._within()
         points = np.arange(len(group))
         size, factor, weight = self.sizes[group], self._factors[group, 0], own[group, 0]
         spread = spreads[group, points]

@@ -21,7 +21,7 @@ from rocerf.deletion.groups import Groups
 from rocerf.models.model import Proposing
 from rocerf.passes import chunks
 from rocerf.promises.held_out import HeldOut
-from rocerf.types import Array, Mask
+from rocerf.types import Array, Mask, Places
 
 #: Numbers in one matrix of harms, points times rows.
 HARMS = 2**24
@@ -60,7 +60,7 @@ class PickedCheck:
             trials += self.models * len(np.unique(group))
         return HeldOut(accepted, np.concatenate(shares), drawn, self.confidence, trials, picked=True)
 
-    def _verdicts(self, X: Array, number: int) -> tuple[Mask, Array]:
+    def _verdicts(self, X: Array, number: int) -> tuple[Mask, Places]:
         """Whether the models without the rows picked for each point accept it, (models, P), and its group, (P,)."""
         groups, attacker = self._groups[number], self.attackers[number]
         own = np.empty(len(X), np.intp)
@@ -75,7 +75,7 @@ class PickedCheck:
             verdicts[:, own == group] = groups.of(int(group)).scores(X[own == group]) >= 0
         return verdicts, own
 
-    def _drawn(self, verdicts: Mask, group: Array, number: int) -> int:
+    def _drawn(self, verdicts: Mask, group: Places, number: int) -> int:
         """How many models accept the one person drawn for them among those whom their group serves."""
         rng, accepted = np.random.default_rng([self.seed, number]), 0
         for own in np.unique(group):

@@ -116,6 +116,7 @@ class RetrainedGroups(Promise):
     name = "retrained"
     chooses_margin = True
     model: Proposing
+    effort: str
 
     def __init__(self, model: Proposing, k: int, options: FreshStarts, seed: int) -> None:
         super().__init__(model, k)
