@@ -25,6 +25,9 @@ from rocerf.types import Array
 if TYPE_CHECKING:
     from rocerf.models.network.training import Rows, Task, Training
 
+#: Drawing an epoch's orders is handed out in so many shares: enough for all cores, few enough to cost nothing.
+SHARES = 64
+
 
 @dataclass(frozen=True)
 class Tiles:
@@ -179,11 +182,12 @@ class Orders:
         host, on_device = self.host[epoch % 2], self.on_device[epoch % 2]
         table = host.numpy()
 
-        def draw(line: int) -> None:
-            seed, count = self.distinct[line]
-            table[line, :count] = places_of(count, seed, epoch)
+        def draw(first: int) -> None:
+            for line in range(first, len(self.distinct), SHARES):
+                seed, count = self.distinct[line]
+                table[line, :count] = places_of(count, seed, epoch)
 
-        list(pool.map(draw, range(len(self.distinct))))
+        list(pool.map(draw, range(min(SHARES, len(self.distinct)))))
         if self.stream is not None:
             with torch.cuda.stream(self.stream):
                 on_device.copy_(host, non_blocking=True)
