@@ -86,3 +86,19 @@ def test_progress_is_told_each_epoch_and_may_interrupt() -> None:
     with pytest.raises(InterruptedError):
         fused.train_fused(task(3), start, KEPT, SEEDS, Training(epochs=1_000_000), CPU, tell)
     assert heard == [5, 10]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about numbers that overflow in the interpreter
+def test_a_network_that_diverges_does_not_come_back_as_one_that_learned() -> None:
+    start = Architecture.of(3, width=4).initial(SEEDS)
+    how = Training(learning_rate=1e20, batch_size=16, epochs=2)
+    plain = train_stack(task(3), start, KEPT, SEEDS, how)
+    found = fused.train_fused(task(3), start, KEPT, SEEDS, how, CPU, None)
+    assert found is not None
+    finite = [[np.isfinite(p[m]).all() for m in range(len(SEEDS))] for p in (_flat(plain), _flat(found))]
+    assert finite[0] == finite[1]
+    assert not all(finite[0])
+
+
+def _flat(stack: list[np.ndarray]) -> np.ndarray:
+    return np.hstack([p.reshape(len(p), -1) for p in stack])

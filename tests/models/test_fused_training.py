@@ -37,7 +37,7 @@ def test_the_interpreted_kernel() -> None:
         command, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(CASES) + 3} passed" in done.stdout
+    assert f"{len(CASES) + 4} passed" in done.stdout
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -169,16 +169,17 @@ class Orders:
         place = {key: i for i, key in enumerate(self.distinct)}
         self.which = torch.tensor([place[key] for key in asked], dtype=torch.int32, device=device)
         self.shuffle, self.device = shuffle, device
-        longest, gpu = max(map(len, kept)), device.type == "cuda"
-        places = torch.arange(longest, dtype=torch.int32).repeat(len(self.distinct), 1)
-        self.host = [places.pin_memory() if gpu else places.clone() for _ in range(2 if shuffle else 1)]
+        gpu, shape = device.type == "cuda", (len(self.distinct), max(map(len, kept)))
+        # What stands beyond the end of a shorter order is never read.
+        self.host = [torch.empty(shape, dtype=torch.int32, pin_memory=gpu) for _ in range(2)] if shuffle else []
         self.on_device = [buffer.to(device) if gpu else buffer for buffer in self.host]
+        self.in_order = torch.arange(shape[1], dtype=torch.int32, device=device)[None]
         self.stream = torch.cuda.Stream(device) if gpu else None
 
     def of_epoch(self, epoch: int, pool: ThreadPoolExecutor) -> Tensor:
         """Places (orders, longest) on the device; good until the epoch after the next is asked for."""
         if not self.shuffle:
-            return self.on_device[0]
+            return self.in_order
         host, on_device = self.host[epoch % 2], self.on_device[epoch % 2]
         table = host.numpy()
 
