@@ -6,7 +6,8 @@ Plain stochastic gradient descent on the mean cross entropy of a batch,
 
 over the rows that a network still has, batch after batch. Networks with fewer rows have fewer batches in an epoch and
 wait, untouched, for the others; the last batch of an epoch is as short as it comes out. So a network in a stack is
-the network that would have been trained alone. On a GPU one step is captured as a CUDA graph and replayed.
+the network that would have been trained alone. On a GPU a kernel of our own does an epoch at once, where it fits
+(:mod:`rocerf.models.network.fused`); otherwise one step is captured as a CUDA graph and replayed.
 """
 
 from __future__ import annotations
@@ -115,6 +116,12 @@ def _train_part(
     # A graph is captured on the current device, which must be the one that is meant.
     if where.type == "cuda" and where.index is not None:
         torch.cuda.set_device(where)
+    if where.type == "cuda":
+        from rocerf.models.network.fused import train_fused
+
+        trained = train_fused(task, start, kept, seeds, training, where, tell)
+        if trained is not None:
+            return trained
     run = _Run(task, start, max(map(len, kept)), training, where, precision)
     advance = run.captured() if run.device.type == "cuda" else run.step
     # Drawing orders lets go of the interpreter lock, so many are drawn at once, and the next epoch's ahead of time.
