@@ -128,7 +128,7 @@ class _Table:
         count, inputs = task.rows.shape
         rows = torch.zeros(count + 1, _padded(inputs), dtype=precision, device="cpu")
         rows[:count, :inputs] = torch.from_numpy(task.rows)
-        rows[:count, inputs] = 1.0
+        rows[:, inputs] = 1.0
         labels, weights = (torch.from_numpy(np.append(values, 0.0)) for values in (task.labels, task.weights))
         return cls(rows, labels.to(precision), weights.to(precision))
 
