@@ -29,7 +29,7 @@ from rocerf.types import Array, Progress
 Rows = NDArray[np.intp]
 
 #: Networks trained side by side: more share each call's overhead, fewer fit the caches of a small machine.
-STACK_ON_CPU = 128
+STACK_ON_CPU = 1024
 STACK_ON_GPU = 1024
 
 
@@ -113,6 +113,10 @@ def _train_part(
 ) -> list[Array]:
     precision = getattr(torch, training.precision)
     where = torch.device(device)
+    if where.type == "cpu":
+        from rocerf.models.network.cpu_training import train_on_cpu
+
+        return train_on_cpu(task, start, kept, seeds, training, tell)
     # A graph is captured on the current device, which must be the one that is meant.
     if where.type == "cuda" and where.index is not None:
         torch.cuda.set_device(where)
@@ -147,14 +151,19 @@ def _batches(
     table = np.full((len(kept), steps * training.batch_size), -1, np.int64)
 
     def fill(network: int) -> None:
-        rows = kept[network]
-        if training.shuffle:
-            # From 1: NumPy takes [seed, 0] for seed alone, which draws the network's first weights.
-            rows = np.random.default_rng([seeds[network], 1 + epoch]).permutation(rows)
+        rows = epoch_order(kept[network], seeds[network], epoch, training)
         table[network, : len(rows)] = rows
 
     list(pool.map(fill, range(len(kept))))
     return table.reshape(len(kept), steps, training.batch_size).transpose(1, 0, 2)
+
+
+def epoch_order(rows: Rows, seed: int, epoch: int, training: Training) -> Rows:
+    """The rows in the order in which the network of this seed sees them in an epoch."""
+    if not training.shuffle:
+        return rows
+    # From 1: NumPy takes [seed, 0] for seed alone, which draws the network's first weights.
+    return np.random.default_rng([seed, 1 + epoch]).permutation(rows)
 
 
 class _Run:
