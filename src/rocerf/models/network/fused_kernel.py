@@ -114,6 +114,24 @@ def _step(
 
 
 @_jit
+def _addresses(stack, size, HIDDEN: tl.constexpr, D: tl.constexpr, H: tl.constexpr):
+    """Where the parameters of a network stand, layer by layer; places of missing layers are not to be used."""
+    unit, column = tl.arange(0, H), tl.arange(0, D)
+    w1_at, b1_at = stack + unit[:, None] * D + column[None, :], stack + H * D + unit
+    w2_at, b2_at = b1_at[None, :] + H + unit[:, None] * H, b1_at + H + H * H
+    w3_at, b3_at = b2_at[None, :] + H + unit[:, None] * H, b2_at + H + H * H
+    b_at = stack + size - 1
+    w_at = b_at - D + column if HIDDEN == 0 else b_at - H + unit
+    return w1_at, b1_at, w2_at, b2_at, w3_at, b3_at, w_at, b_at
+
+
+@_jit
+def _put(w_at, w, b_at, b):
+    tl.store(w_at, w)
+    tl.store(b_at, b)
+
+
+@_jit
 def epoch(
     stack, size, rows, facts, kept, orders, which, counts, longest, rate, decay,
     HIDDEN: tl.constexpr, WIDTH: tl.constexpr, BATCH: tl.constexpr,
@@ -129,13 +147,7 @@ def epoch(
     Rows are fetched ahead, one look-up a step: place, then row number, then row.
     """
     network = tl.program_id(0).to(tl.int64)
-    unit, column = tl.arange(0, H), tl.arange(0, D)
-    stack += network * size
-    w1_at, b1_at = stack + unit[:, None] * D + column[None, :], stack + H * D + unit
-    w2_at, b2_at = b1_at[None, :] + H + unit[:, None] * H, b1_at + H + H * H
-    w3_at, b3_at = b2_at[None, :] + H + unit[:, None] * H, b2_at + H + H * H
-    b_at = stack + size - 1
-    w_at = b_at - D + column if HIDDEN == 0 else b_at - H + unit
+    w1_at, b1_at, w2_at, b2_at, w3_at, b3_at, w_at, b_at = _addresses(stack + network * size, size, HIDDEN, D, H)
     w, b = tl.load(w_at), tl.load(b_at)
     w1, b1 = (tl.load(w1_at), tl.load(b1_at)) if HIDDEN > 0 else (w, b)
     w2, b2 = (tl.load(w2_at), tl.load(b2_at)) if HIDDEN > 1 else (w, b)
@@ -161,14 +173,10 @@ def epoch(
         )
         x, label, weight = next_x, next_label, next_weight
 
-    tl.store(w_at, w)
-    tl.store(b_at, b)
+    _put(w_at, w, b_at, b)
     if HIDDEN > 0:
-        tl.store(w1_at, w1)
-        tl.store(b1_at, b1)
+        _put(w1_at, w1, b1_at, b1)
     if HIDDEN > 1:
-        tl.store(w2_at, w2)
-        tl.store(b2_at, b2)
+        _put(w2_at, w2, b2_at, b2)
     if HIDDEN > 2:
-        tl.store(w3_at, w3)
-        tl.store(b3_at, b3)
+        _put(w3_at, w3, b3_at, b3)
