@@ -33,5 +33,6 @@ CASES = [
     pytest.param((17, 1, 2), {"batch_size": 20, "weight_decay": 0.01}, id="one unit a layer"),
     pytest.param((2, 5, 1), {"batch_size": 1, "epochs": 1, "weight_decay": 0.1}, id="one layer, single rows"),
     pytest.param((16, 16, 1), {"batch_size": 16}, id="nothing to pad"),
+    pytest.param((5, 6, 3), {"batch_size": 12, "weight_decay": 0.05, "epochs": 2}, id="three layers"),
     pytest.param((3, 4, 0), {"batch_size": 5, "weight_decay": 0.3}, id="no hidden layer"),
 ]

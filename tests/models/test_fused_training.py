@@ -68,7 +68,8 @@ def test_orders_in_use_are_not_overwritten_by_those_drawn_ahead() -> None:
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
-        pytest.param((3, 4, 3), {}, id="three hidden layers"),
+        pytest.param((3, 4, 4), {}, id="four hidden layers"),
+        pytest.param((3, 100, 3), {}, id="three wide hidden layers"),
         pytest.param((3, 200, 2), {}, id="too wide"),
         pytest.param((200, 4, 2), {}, id="too many inputs"),
         pytest.param((3, 4, 2), {"batch_size": 1000}, id="too long a batch"),

@@ -1,7 +1,7 @@
 """Stacks trained on a GPU by the kernel that goes through an epoch at once (:mod:`rocerf.models.network.fused_kernel`).
 
-For float32 and networks of up to two hidden layers that fit the chip. What does not fit, or a machine without Triton or
-without the C compiler that Triton starts kernels with, is left to the captured steps of
+For float32 and networks of up to three hidden layers that fit the chip. What does not fit, or a machine without Triton
+or without the C compiler that Triton starts kernels with, is left to the captured steps of
 :mod:`rocerf.models.network.training`; both train the same networks, to rounding.
 """
 
@@ -67,15 +67,15 @@ class Tiles:
 
     @property
     def fit(self) -> bool:
-        """Whether the kernel knows the shape and the chip holds it: a matrix of 128 by 128 with a batch of 32 rows."""
-        known = self.hidden <= 2 and max(self.D, self.H, self.B) <= 128
+        """Whether the kernel knows the shape and the chip holds it: up to a matrix of 128 by 128 and a batch of 32."""
+        known = self.hidden <= (3 if self.H <= 64 else 2) and max(self.D, self.H, self.B) <= 128
         return known and self.B * max(self.D, self.H) <= 4096 and self.D * self.H <= 8192
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the padded parameters of one network, in the order of a stack."""
-        hidden = [(self.H, self.D), (self.H,), (self.H, self.H), (self.H,)][: 2 * self.hidden]
-        return [*hidden, (self.H if self.hidden else self.D,), ()]
+        hidden = [(self.H, self.D), (self.H,), *[(self.H, self.H), (self.H,)] * (self.hidden - 1)]
+        return [*hidden[: 2 * self.hidden], (self.H if self.hidden else self.D,), ()]
 
 
 def _padded(size: int) -> int:
@@ -98,7 +98,7 @@ class Launch:
     def of(cls, tiles: Tiles) -> Launch:
         """What suits the size: several small networks share a processor of the GPU, a large one has it alone."""
         if max(tiles.D, tiles.H, tiles.B) > 32:
-            return cls(8 if tiles.H > 64 else 4, None, "tf32x3")
+            return cls(8 if tiles.H >= 64 else 4, None, "tf32x3")
         return cls(4, registers=128)  # so that four networks of Adult's size are on a processor at once
 
 

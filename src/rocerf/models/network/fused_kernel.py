@@ -67,35 +67,68 @@ def _batch(rows, facts, row, there, D: tl.constexpr):
 
 
 @_jit
+def _layer(inputs, w, b, WIDTH: tl.constexpr, H: tl.constexpr, PRECISION: tl.constexpr):
+    """Activities (B, H) of a hidden layer, and their slopes."""
+    return _activity(tl.dot(inputs, tl.trans(w), input_precision=PRECISION) + b[None, :], tl.arange(0, H), WIDTH)
+
+
+@_jit
+def _learned(dz, inputs, w, b, rate, decay, PRECISION: tl.constexpr):
+    """Weights and biases of a hidden layer after a step, from the slopes (B, H) of the loss by what goes in there."""
+    to_w = tl.dot(tl.trans(dz), inputs, input_precision=PRECISION)
+    return _moved(w, to_w, rate, decay), _moved(b, tl.sum(dz, 0), rate, decay)
+
+
+@_jit
 def _step(
-    x, label, weight, rows, w1, b1, w2, b2, w3, b3, rate, decay,
+    x, label, weight, rows, w1, b1, w2, b2, w3, b3, w, b, rate, decay,
     HIDDEN: tl.constexpr, WIDTH: tl.constexpr, H: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The parameters after a step on a batch of so many rows; those of missing layers come back untouched."""
-    unit = tl.arange(0, H)
-    seen = x
+    top = x
     if HIDDEN > 0:
-        h1, slope1 = _activity(tl.dot(x, tl.trans(w1), input_precision=PRECISION) + b1[None, :], unit, WIDTH)
-        seen = h1
+        h1, slope1 = _layer(x, w1, b1, WIDTH, H, PRECISION)
+        top = h1
     if HIDDEN > 1:
-        h2, slope2 = _activity(tl.dot(h1, tl.trans(w2), input_precision=PRECISION) + b2[None, :], unit, WIDTH)
-        seen = h2
-    logits = tl.sum(seen * w3[None, :], 1) + b3
+        h2, slope2 = _layer(h1, w2, b2, WIDTH, H, PRECISION)
+        top = h2
+    if HIDDEN > 2:
+        h3, slope3 = _layer(h2, w3, b3, WIDTH, H, PRECISION)
+        top = h3
+    logits = tl.sum(top * w[None, :], 1) + b
     error = weight * _error(logits, label) / rows.to(tl.float32)
 
-    back = error[:, None] * w3[None, :]  # the loss by the activities, layer by layer
-    w3 = _moved(w3, tl.sum(error[:, None] * seen, 0), rate, decay)
-    b3 = _moved(b3, tl.sum(error, 0), rate, decay)
+    back = error[:, None] * w[None, :]  # the loss by the activities, layer by layer
+    w, b = _moved(w, tl.sum(error[:, None] * top, 0), rate, decay), _moved(b, tl.sum(error, 0), rate, decay)
+    if HIDDEN > 2:
+        dz3 = back * slope3
+        back = tl.dot(dz3, w3, input_precision=PRECISION)
+        w3, b3 = _learned(dz3, h2, w3, b3, rate, decay, PRECISION)
     if HIDDEN > 1:
         dz2 = back * slope2
         back = tl.dot(dz2, w2, input_precision=PRECISION)
-        w2 = _moved(w2, tl.dot(tl.trans(dz2), h1, input_precision=PRECISION), rate, decay)
-        b2 = _moved(b2, tl.sum(dz2, 0), rate, decay)
+        w2, b2 = _learned(dz2, h1, w2, b2, rate, decay, PRECISION)
     if HIDDEN > 0:
-        dz1 = back * slope1
-        w1 = _moved(w1, tl.dot(tl.trans(dz1), x, input_precision=PRECISION), rate, decay)
-        b1 = _moved(b1, tl.sum(dz1, 0), rate, decay)
-    return w1, b1, w2, b2, w3, b3
+        w1, b1 = _learned(back * slope1, x, w1, b1, rate, decay, PRECISION)
+    return w1, b1, w2, b2, w3, b3, w, b
+
+
+@_jit
+def _addresses(stack, size, HIDDEN: tl.constexpr, D: tl.constexpr, H: tl.constexpr):
+    """Where the parameters of a network stand, layer by layer; places of missing layers are not to be used."""
+    unit, column = tl.arange(0, H), tl.arange(0, D)
+    w1_at, b1_at = stack + unit[:, None] * D + column[None, :], stack + H * D + unit
+    w2_at, b2_at = b1_at[None, :] + H + unit[:, None] * H, b1_at + H + H * H
+    w3_at, b3_at = b2_at[None, :] + H + unit[:, None] * H, b2_at + H + H * H
+    b_at = stack + size - 1
+    w_at = b_at - D + column if HIDDEN == 0 else b_at - H + unit
+    return w1_at, b1_at, w2_at, b2_at, w3_at, b3_at, w_at, b_at
+
+
+@_jit
+def _put(w_at, w, b_at, b):
+    tl.store(w_at, w)
+    tl.store(b_at, b)
 
 
 @_jit
@@ -114,17 +147,11 @@ def epoch(
     Rows are fetched ahead, one look-up a step: place, then row number, then row.
     """
     network = tl.program_id(0).to(tl.int64)
-    unit, column = tl.arange(0, H), tl.arange(0, D)
-    stack += network * size
-    w1_at = stack + unit[:, None] * D + column[None, :]
-    b1_at = stack + H * D + unit
-    w2_at = b1_at[None, :] + H + unit[:, None] * H
-    b2_at = b1_at + H + H * H
-    w3_at = (stack + column) if HIDDEN == 0 else (b1_at + H if HIDDEN == 1 else b2_at + H)
-    b3_at = stack + size - 1
-    w3, b3 = tl.load(w3_at), tl.load(b3_at)
-    w1, b1 = (tl.load(w1_at), tl.load(b1_at)) if HIDDEN > 0 else (w3, b3)
-    w2, b2 = (tl.load(w2_at), tl.load(b2_at)) if HIDDEN > 1 else (w3, b3)
+    w1_at, b1_at, w2_at, b2_at, w3_at, b3_at, w_at, b_at = _addresses(stack + network * size, size, HIDDEN, D, H)
+    w, b = tl.load(w_at), tl.load(b_at)
+    w1, b1 = (tl.load(w1_at), tl.load(b1_at)) if HIDDEN > 0 else (w, b)
+    w2, b2 = (tl.load(w2_at), tl.load(b2_at)) if HIDDEN > 1 else (w, b)
+    w3, b3 = (tl.load(w3_at), tl.load(b3_at)) if HIDDEN > 2 else (w, b)
 
     count = tl.load(counts + network)
     kept += network * longest
@@ -141,16 +168,15 @@ def epoch(
         row = _look_up(kept, place, lane < left - 2 * BATCH)
         place = _look_up(orders, begin + 3 * BATCH + lane, lane < left - 3 * BATCH)
         there = tl.minimum(left, BATCH)
-        w1, b1, w2, b2, w3, b3 = _step(
-            x, label, weight, there, w1, b1, w2, b2, w3, b3, rate, decay, HIDDEN, WIDTH, H, PRECISION
+        w1, b1, w2, b2, w3, b3, w, b = _step(
+            x, label, weight, there, w1, b1, w2, b2, w3, b3, w, b, rate, decay, HIDDEN, WIDTH, H, PRECISION
         )
         x, label, weight = next_x, next_label, next_weight
 
-    tl.store(w3_at, w3)
-    tl.store(b3_at, b3)
+    _put(w_at, w, b_at, b)
     if HIDDEN > 0:
-        tl.store(w1_at, w1)
-        tl.store(b1_at, b1)
+        _put(w1_at, w1, b1_at, b1)
     if HIDDEN > 1:
-        tl.store(w2_at, w2)
-        tl.store(b2_at, b2)
+        _put(w2_at, w2, b2_at, b2)
+    if HIDDEN > 2:
+        _put(w3_at, w3, b3_at, b3)
