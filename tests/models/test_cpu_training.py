@@ -208,3 +208,14 @@ def test_the_device_that_a_user_prefers_elsewhere_is_not_used() -> None:
     with torch.device("meta"):
         found = train_stack(given, start, KEPT, SEEDS, how())
     assert distance(found, expected) == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_may_be_read_only_and_in_any_order() -> None:
+    given, start = task(3), Architecture.of(3).initial(SEEDS)
+    expected = train_stack(given, start, KEPT, SEEDS, how())
+    odd = Task(np.asfortranarray(given.rows), given.labels[::-1].copy()[::-1], given.weights)
+    turned = [np.asfortranarray(parameter) for parameter in start]
+    for values in (odd.rows, odd.weights, *turned):
+        values.flags.writeable = False
+    assert distance(train_stack(odd, turned, KEPT, SEEDS, how()), expected) == 0.0
