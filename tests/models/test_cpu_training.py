@@ -174,6 +174,36 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_others(monkeypatch: pytest
         train_stack(task(3), Architecture.of(3).initial(SEEDS), KEPT, SEEDS, how(epochs=100_000))
 
 
+@pytest.mark.usefixtures("many_threads")
+def test_whoever_leaves_early_does_not_wait_for_the_end_of_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first group fails; the others, in an epoch without end, are told to stop."""
+    told = []
+
+    def train(group: Any, epoch: int) -> None:
+        if group.seeds[0] == SEEDS[0]:
+            raise StopError
+        told.append(group.stop.wait(20.0))
+
+    monkeypatch.setattr(cpu_training._Group, "train", train)
+    with pytest.raises(StopError):
+        train_stack(task(3), Architecture.of(3).initial(SEEDS), KEPT, SEEDS, how())
+    assert all(told)
+
+
+@pytest.mark.parametrize("calls", [1, 10**9])
+@pytest.mark.usefixtures("many_threads")
+def test_torch_uses_as_many_threads_as_before_here_and_in_threads_to_come(
+    calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_training, "CALLS_COST", calls)
+    start = Architecture.of(3).initial(SEEDS)
+    assert cpu_training._Plan.of(start, how(), 3).workers == (3 if calls == 1 else 1)
+    train_stack(task(3), start, KEPT, SEEDS, how())
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(torch.get_num_threads).result()
+    assert (torch.get_num_threads(), later) == (3, 3)
+
+
 def test_groups_that_are_told_to_stop_take_no_further_step() -> None:
     start, stop = Architecture.of(3).initial(SEEDS), threading.Event()
     group = cpu_training._Group(cpu_training._Table.of(task(3), torch.float64), start, KEPT, SEEDS, how(), stop)
@@ -208,3 +238,14 @@ def test_the_device_that_a_user_prefers_elsewhere_is_not_used() -> None:
     with torch.device("meta"):
         found = train_stack(given, start, KEPT, SEEDS, how())
     assert distance(found, expected) == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_may_be_read_only_and_in_any_order() -> None:
+    given, start = task(3), Architecture.of(3).initial(SEEDS)
+    expected = train_stack(given, start, KEPT, SEEDS, how())
+    odd = Task(np.asfortranarray(given.rows), given.labels[::-1].copy()[::-1], given.weights)
+    turned = [np.asfortranarray(parameter) for parameter in start]
+    for values in (odd.rows, odd.weights, *turned):
+        values.flags.writeable = False
+    assert distance(train_stack(odd, turned, KEPT, SEEDS, how()), expected) == 0.0

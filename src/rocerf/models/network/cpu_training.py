@@ -127,10 +127,15 @@ class _Table:
         """The same in this precision."""
         count, inputs = task.rows.shape
         rows = torch.zeros(count + 1, _padded(inputs), dtype=precision, device="cpu")
-        rows[:count, :inputs] = torch.from_numpy(task.rows)
+        rows[:count, :inputs] = _tensor(task.rows)
         rows[:, inputs] = 1.0
-        labels, weights = (torch.from_numpy(np.append(values, 0.0)) for values in (task.labels, task.weights))
+        labels, weights = (_tensor(np.append(values, 0.0)) for values in (task.labels, task.weights))
         return cls(rows, labels.to(precision), weights.to(precision))
+
+
+def _tensor(values: Array) -> Tensor:
+    """A copy, whatever the array's order in memory and whether or not it may be written to."""
+    return torch.from_numpy(np.array(values, dtype=np.float64, order="C"))
 
 
 def _padded(units: int) -> int:
@@ -152,8 +157,8 @@ class _Layer:
         rows, columns = (width, at.shape[2]) if last else (at.shape[2], width)
         laid = at.new_zeros(many, rows, columns)
         self.weights, self.turned = (laid.mT, laid) if last else (laid, laid.mT)
-        self.weights[:, : self.inputs, : self.outputs] = torch.from_numpy(weight).mT
-        self.weights[:, self.inputs, : self.outputs] = torch.from_numpy(bias)
+        self.weights[:, : self.inputs, : self.outputs] = _tensor(weight).mT
+        self.weights[:, self.inputs, : self.outputs] = _tensor(bias)
         self.weights[:, self.inputs, self.outputs :] = SILENT
         self.before = at.new_empty(many, at.shape[1], width)
         self.after = self.before if last else torch.empty_like(self.before)

@@ -29,7 +29,7 @@ from rocerf.types import Array, Progress
 Rows = NDArray[np.intp]
 
 #: Networks trained side by side: more share each call's overhead, fewer fit the caches of a small machine.
-STACK_ON_CPU = 1024
+STACK_ON_CPU = 128
 STACK_ON_GPU = 1024
 
 
