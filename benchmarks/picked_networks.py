@@ -37,7 +37,8 @@ OUTSIDERS, THOROUGH, JUDGES = (1001, 1002), 777, 9000
 
 def judged(model: Any, points: np.ndarray, deletions: list[Any], starts: int, seed: int) -> dict[str, float]:
     """Share of networks retrained without each point's own rows that accept it."""
-    models = model.refitted([ids for ids in deletions for _ in range(starts)], seed=seed)
+    trials = [start for _ in deletions for start in range(starts)]  # the same starts for everybody
+    models = model.refitted([ids for ids in deletions for _ in range(starts)], seed=seed, trials=trials)
     own = [models[j * starts : (j + 1) * starts].scores(points[j : j + 1])[:, 0] for j in range(len(points))]
     accepted = np.array(own) >= 0
     people = accepted.mean(axis=1)
@@ -132,7 +133,9 @@ class Table:
 
 
 def _short(row: dict[str, Any]) -> str:
-    parts = [f"{judge} {row[judge]['accepted']:.4f}" for judge in ("itself", "outsider_1", "outsider_2") if judge in row]
+    parts = [
+        f"{judge} {row[judge]['accepted']:.4f}" for judge in ("itself", "outsider_1", "outsider_2") if judge in row
+    ]
     if "thorough" in row:
         parts.append(f"thorough {row['thorough']['accepted']:.4f} ({row['thorough_seconds']:.0f} s)")
     if row["groups"]:

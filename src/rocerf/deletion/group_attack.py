@@ -161,7 +161,10 @@ class _Hunt:
                 self._seen.add(rows.tobytes())
                 new.append(rows)
         if new:
-            self.groups.retrain(self.model, new, self.starts, seed=seed_for(self.seed, BASE, len(self.groups)))
+            # All sets from the same starts: they are compared, and whoever wins is retrained from others.
+            same = self.confirming > 0
+            seed = seed_for(self.seed, BASE) if same else seed_for(self.seed, BASE, len(self.groups))
+            self.groups.retrain(self.model, new, self.starts, seed=seed, same_starts=same)
             self.names.extend([name] * len(new))
 
     def _confirm(self, X: Array, worst: Places, tried: int) -> None:

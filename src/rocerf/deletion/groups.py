@@ -48,13 +48,14 @@ class Groups:
     """G sets of deleted rows, the models retrained without each, and how they came about.
 
     ``sizes`` (G,) counts the models of each group; they stand one after another in ``models``. ``calls`` are the
-    (seed, groups, models in each) of every retraining, from which models that cannot be written down come about again.
+    (seed, groups, models in each, same starts) of every retraining, from which models that cannot be written down come
+    about again.
     """
 
     sets: list[Places] = field(default_factory=list)
     sizes: Places = field(default_factory=lambda: np.empty(0, np.intp))
     models: Ensemble | None = None
-    calls: list[tuple[int, int, int]] = field(default_factory=list)
+    calls: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -68,19 +69,24 @@ class Groups:
         self,
         model: Refittable,
         sets: Sequence[Places],
-        models_each: int,
+        each: int,
         *,
         seed: int,
+        same_starts: bool = False,
         progress: Progress | None = None,
     ) -> Groups:
-        """Retrain without each of these sets, from so many fresh starts; the new groups, which are added here."""
+        """Retrain without each of these sets, from so many fresh starts; the new groups, which are added here.
+
+        With ``same_starts`` all sets have the same ones, which compares them more sharply.
+        """
         ids = model.train.ids
-        deletions = [ids[rows] for rows in sets for _ in range(models_each)]
+        trials = list(range(each)) * len(sets) if same_starts else None
+        deletions = [ids[rows] for rows in sets for _ in range(each)]
         fresh = Groups(
             list(sets),
-            np.full(len(sets), models_each, np.intp),
-            model.refitted(deletions, seed=seed, progress=progress),
-            [(seed, len(sets), models_each)],
+            np.full(len(sets), each, np.intp),
+            model.refitted(deletions, seed=seed, trials=trials, progress=progress),
+            [(seed, len(sets), each, int(same_starts))],
         )
         self.add(fresh)
         return fresh

@@ -195,9 +195,13 @@ class Refittable(Classifier, Protocol):
         *,
         retraining: Retraining = "fresh",
         seed: int = 0,
+        trials: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> Ensemble:
-        """The model retrained after each of M deletions (arrays of ids)."""
+        """The model retrained after each of M deletions (arrays of ids); model m depends on (seed, trials[m]) alone.
+
+        ``trials`` are 0, 1, 2, ... where they are left out; those with the same number have the same start.
+        """
         ...
 
     def restored(self, arrays: Sequence[Any]) -> Ensemble:

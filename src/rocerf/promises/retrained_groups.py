@@ -276,7 +276,7 @@ class RetrainedGroups(Promise):
                 "rows": np.concatenate([np.empty(0, np.intp), *pool.sets]),
                 "set_sizes": np.array([len(rows) for rows in pool.sets], np.intp),
                 "sizes": pool.sizes,
-                "calls": np.array(pool.calls, np.int64).reshape(-1, 3),
+                "calls": np.array(pool.calls, np.int64).reshape(-1, 4),
             }
             models = [] if pool.models is None else pool.models.arrays()
             arrays |= {f"model_{place}": array for place, array in enumerate(models)}
@@ -293,13 +293,13 @@ class RetrainedGroups(Promise):
             return
         sets = [rows.astype(np.intp) for rows in np.split(found["rows"], np.cumsum(found["set_sizes"])[:-1])]
         stack = [found[f"model_{place}"] for place in range(sum(name.startswith("model_") for name in found))]
-        calls = [(int(seed), int(count), int(each)) for seed, count, each in found["calls"]]
+        calls = [(int(seed), int(count), int(each), int(same)) for seed, count, each, same in found["calls"]]
         if stack:
             self._pool = Groups(sets, found["sizes"].astype(np.intp), self.model.restored(stack), calls)
             return
         pool, first = Groups(), 0
-        for seed, count, each in calls:
-            pool.retrain(self.model, sets[first : first + count], each, seed=seed)
+        for seed, count, each, same in calls:
+            pool.retrain(self.model, sets[first : first + count], each, seed=seed, same_starts=bool(same))
             first += count
         self._pool = pool
 

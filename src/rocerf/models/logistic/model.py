@@ -306,6 +306,7 @@ class LogisticModel(ExactModel):
         *,
         retraining: Retraining = "fresh",
         seed: int = 0,
+        trials: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> LinearEnsemble:
         """The model retrained after each of M deletions, by its own rule: exactly, or by the user's own estimator.

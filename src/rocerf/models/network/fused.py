@@ -99,7 +99,7 @@ class Launch:
         """What suits the size: several small networks share a processor of the GPU, a large one has it alone."""
         if max(tiles.D, tiles.H, tiles.B) > 32:
             return cls(8 if tiles.H >= 64 else 4, None, "tf32x3")
-        return cls(4, registers=128)  # so that four networks of Adult's size are on a processor at once
+        return cls(2)  # four networks of Adult's size are on a processor at once
 
 
 def train_fused(

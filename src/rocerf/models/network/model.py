@@ -305,9 +305,10 @@ class NeuralModel(FirstOrderModel, Proposing):
         *,
         retraining: Retraining = "fresh",
         seed: int = 0,
+        trials: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> NetworkEnsemble:
-        """The network trained again after each of M deletions, all together; network m depends on (seed, m) alone.
+        """The network trained again after each of M deletions, all together; m depends on (seed, trials[m]) alone.
 
         >>> import rocerf
         >>> data = rocerf.load_dataset("german")
@@ -317,7 +318,8 @@ class NeuralModel(FirstOrderModel, Proposing):
         (2, 200)
         """
         gone = [self.train.positions(ids) for ids in deletions]
-        seeds = [derived_seed(checked_seed(seed), trial) for trial in range(len(gone))]
+        checked_seed(seed)
+        seeds = [derived_seed(seed, trial) for trial in (range(len(gone)) if trials is None else trials)]
         return self.restored(self._retrain(gone, seeds, retraining, progress))
 
     def _retrain(

@@ -258,9 +258,10 @@ class EstimatorModel(Refittable):
         *,
         retraining: Retraining = "fresh",
         seed: int = 0,
+        trials: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> EstimatorEnsemble:
-        """The estimator fitted again after each of M deletions; fit m depends on (seed, m) alone.
+        """The estimator fitted again after each of M deletions; fit m depends on (seed, trials[m]) alone.
 
         "fresh" gives every ``random_state`` of the estimator a new value; going on from a fit ("warm") is not something
         scikit-learn estimators do in general.
@@ -272,11 +273,11 @@ class EstimatorModel(Refittable):
                 "a fit, its fits start anew; use 'fresh'."
             )
         names, found = names_of(self._asked), []
-        for trial, ids in enumerate(deletions):
-            fresh = reseeded(self._estimator, checked_seed(seed), trial)
+        for place, ids in enumerate(deletions):
+            fresh = reseeded(self._estimator, checked_seed(seed), place if trials is None else trials[place])
             found.append(fitted_on(fresh, self.train.without(ids), names))
             if progress is not None:
-                progress(trial + 1, len(deletions))
+                progress(place + 1, len(deletions))
         return EstimatorEnsemble(tuple(found), self._score_one)
 
     def restored(self, arrays: Sequence[Array]) -> NoReturn:
