@@ -180,6 +180,7 @@ class _Hunt:
                 [self.groups.sets[group] for group in distinct],
                 self.confirming,
                 seed=seed_for(self.seed, CONFIRMING, self._done),
+                same_starts=True,
             )
             outcomes = again.outcomes(X)
             reported = Outcomes(
