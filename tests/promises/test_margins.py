@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from networks import finite_differences, small_network
+from noisy import NOISES, Noisy, chosen
 from problems import random_training_set
 from rocerf import LogisticModel, Rocerf
 from rocerf.promises import Simulated, margin_choice, simulated
@@ -150,6 +151,19 @@ def test_refusing_early_never_changes_a_verdict() -> None:
                 early += last < 40
                 break
     assert early > 100
+
+
+@pytest.mark.parametrize("margin", ["spread", "fixed", "count"])
+@pytest.mark.parametrize("validity", [0.8, 0.95])
+def test_asking_a_few_people_first_chooses_the_same_margin(
+    validity: float, margin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the same choice with everybody asked at every margin."""
+    options = Simulated(validity=validity, margin=margin, shaping=20, choosing=30, checking=1)
+    factors = [chosen(Noisy(NOISES["both"], n=200), options, seed).factor for seed in range(3)]
+    monkeypatch.setattr(margin_choice, "parts_of", lambda people: [(0, people)])
+    assert [chosen(Noisy(NOISES["both"], n=200), options, seed).factor for seed in range(3)] == factors
+    assert len(set(factors)) > 1 or margin == "count"
 
 
 def test_most_margins_are_refused_after_a_few_people() -> None:

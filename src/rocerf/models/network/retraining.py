@@ -21,8 +21,8 @@ from rocerf.words import Said
 
 Rows = NDArray[np.intp]
 
-#: Share of the steps that are taken to see how long all of them would take.
-TRIED = 0.01
+#: Share of the steps, at most, that are taken to see how long all of them would take.
+TRIED = 0.02
 
 #: The user's training: rows, a seed, and the module to go on from (None: start afresh); returns a trained module.
 Refit = Callable[[TrainingSet, int, Any], Any]
@@ -91,7 +91,7 @@ class OwnTraining:
         return train_stack(task, first, work.kept, seeds, training, device=work.device, progress=work.progress)
 
     def seconds(self, work: Retrainings) -> float:
-        """From about a hundredth of the steps, taken by as many networks as are trained side by side.
+        """From one epoch, or less of few epochs, of as many networks as are trained side by side.
 
         What is needed once, whatever the number of steps, is told apart by a second try with one step only.
         """
