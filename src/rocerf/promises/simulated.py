@@ -315,6 +315,7 @@ class SimulatedPromise(Promise):
 
         Where there is none, people are answered one by one from now on.
         """
+        self.one_by_one = False
         X0, tried = self._refused(), 0
 
         def verdict(factor: float) -> bool | None:
