@@ -335,8 +335,7 @@ class SimulatedPromise(Promise):
     def _lowest(self, verdict: margin_choice.Verdict) -> float | None:
         if self.margin == "count":
             return margin_choice.lowest_on_ladder(verdict, LADDER)
-        spread = self.margin == "spread"
-        unit = 1.0 if spread else float(np.std(self.model.score(self.model.train.X)))
+        unit = 1.0 if self.margin == "spread" else float(np.std(self.model.score(self.model.train.X)))
         return margin_choice.lowest_on_line(verdict, unit)
 
     @property
