@@ -18,7 +18,7 @@ from rocerf.promises.margins import LADDER, counted, enough_for, spread_below_me
 from rocerf.recourse.solvers import sequential
 from stepped import Stepped
 
-OPTIONS = Simulated(validity=0.8, shaping=20, choosing=30, checking=40)
+OPTIONS = Simulated(validity=0.8, margin="count", shaping=20, choosing=30, checking=40)
 
 
 def cheapest(promise: Any, X0: np.ndarray) -> np.ndarray:
@@ -184,13 +184,13 @@ def test_most_margins_are_refused_after_a_few_people() -> None:
 # --- which margin -------------------------------------------------------------------------------------
 
 
-def test_the_margin_is_a_spread_where_there_are_slopes_and_a_count_elsewhere() -> None:
+def test_the_margin_is_a_spread_unless_said() -> None:
     logistic = LogisticModel.fit(random_training_set(1, n=80))
     for model, margin, solver in ((logistic, "spread", "cutting_plane"), (small_network(), "spread", "sequential")):
         explainer = Rocerf(model, 2, promise="simulated")
         assert (explainer.promise.margin, explainer.solver) == (margin, solver)
-    assert Simulated().about(Stepped(), 2).margin == "count"
-    assert Simulated(margin="spread").about(Stepped(), 2).margin == "spread"
+    assert Simulated().about(Stepped(), 2).margin == "spread"
+    assert Simulated(margin="count").about(Stepped(), 2).margin == "count"
     # The score of a share of models is not concave in x, though every model be affine.
     assert Rocerf(logistic, 2, promise=Simulated(margin="count")).solver == "sequential"
 

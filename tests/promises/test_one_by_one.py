@@ -113,7 +113,7 @@ def test_an_answer_does_not_depend_on_who_else_asks() -> None:
 def test_it_is_said_which_way_the_margin_was_made() -> None:
     model = Stepped(noise=0.2)
     explainer = Rocerf(model, 3, promise=OPTIONS)
-    assert any("counting the retrained models" in sentence for sentence in explainer.settings().assumptions)
+    assert any("a number of standard deviations" in sentence for sentence in explainer.settings().assumptions)
     explainer.promise.choose(lambda promise, X0: np.full_like(X0, np.nan))
     enough = explainer.promise._enough["enough"]
     settings = explainer.settings()

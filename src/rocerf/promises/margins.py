@@ -3,7 +3,7 @@
 * ``spread``: ``mean - level * sd``. The margin follows the spread of the scores at x; right where scores are near
   normal, as those of networks are.
 * ``count``: the score that a share of the models reaches, so that it is 0 or more where so many accept. Levels up to 1
-  are that share; beyond 1 all must accept, by ``level - 1`` spreads. Scores of trees move in steps and are skewed: a
+  are that share; beyond 1 all must accept, by ``level - 1`` spreads. Scores of trees move in steps and may be skewed: a
   spread that is large because some models are very sure of a yes is no reason to ask for more.
 
 Both are weighted sums of scores with weights that are their slopes, so that a slope in x comes for free.
