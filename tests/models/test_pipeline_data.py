@@ -236,7 +236,7 @@ def test_an_estimator_deals_with_missing_numbers_in_its_own_way(numbers: Any, la
 def test_recourse_without_a_number_that_is_missing_is_what_the_pipeline_says(monkeypatch: pytest.MonkeyPatch) -> None:
     # It is not asked how good the margin is, nor how cheap the points are.
     monkeypatch.setattr("rocerf.promises.simulated.PEOPLE_SEARCHED", 3)
-    monkeypatch.setattr("rocerf.promises.simulated.HALVINGS", 0)
+    monkeypatch.setattr("rocerf.promises.margin_choice.HALVINGS", 0)
     monkeypatch.setattr("rocerf.recourse.solvers.search.BUDGET", 600)
     gaps, y = applicants(160, missing=True)
     pipeline = fitted(make_pipeline(columns(SimpleImputer(add_indicator=True), ONE_HOT), classifier()), gaps, y)

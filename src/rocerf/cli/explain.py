@@ -16,6 +16,7 @@ from rocerf.cli.terminal import console, print_document, print_json, say
 from rocerf.cli.terminal import progress as progress_bar
 from rocerf.cli.terminal import table as new_table
 from rocerf.errors import FileFormatError, OptionError
+from rocerf.visible import visible
 
 if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
@@ -232,13 +233,19 @@ def _explainer(
 def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) -> tuple[Recourses, ...]:
     from dataclasses import replace
 
+    from rocerf.explainer.preparation import announcement
+
+    line = announcement(explainer)
+    if line is not None:
+        console(stderr=True).print(visible(line[:1].upper() + line[1:]), soft_wrap=True)
     with progress_bar(quiet=quiet) as step:
+        told = {"progress": partial(step, "people"), "preparing": partial(step, "preparation")}
         if explainer.promise.proven:
             explainer.prepare(partial(step, "proof"))
         batches = (
-            explainer.alternatives(asking, alternatives, progress=partial(step, "people"))
+            explainer.alternatives(asking, alternatives, **told)
             if alternatives > 1
-            else (explainer.explain(asking, progress=partial(step, "people")),)
+            else (explainer.explain(asking, **told),)
         )
     if explainer.promise.name != opt.PLAIN:
         return batches

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 
 def find_alternatives(
-    explainer: Rocerf, X: ArrayLike | pd.DataFrame, most: int, progress: Progress | None
+    explainer: Rocerf,
+    X: ArrayLike | pd.DataFrame,
+    most: int,
+    progress: Progress | None,
+    preparing: Progress | None = None,
 ) -> tuple[Recourses, ...]:
     """Up to ``most`` answers for each person of X, as :meth:`rocerf.Rocerf.alternatives` says."""
     positive_whole(most, "most")
-    found = [explainer.explain(X, progress=progress)]
+    found = [explainer.explain(X, progress=progress, preparing=preparing)]
     excluded: list[tuple[frozenset[int], ...]] = [()] * len(found[0])
     while len(found) < most and found[-1].answered.any():
         last = found[-1]

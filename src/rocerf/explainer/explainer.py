@@ -7,7 +7,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rocerf.audit.recheck import Recheck, recheck
@@ -23,6 +22,7 @@ from rocerf.explainer.calibration import calibrate_delta
 from rocerf.explainer.confirmation import FindPoints, confirmed
 from rocerf.explainer.files import read_states, write_states
 from rocerf.explainer.options import checked_delta, checked_model, checked_schema, refuse_rules_unknown_to
+from rocerf.explainer.preparation import points_for, warn_of_a_long_wait
 from rocerf.explainer.states import explainer_from, states_of
 from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.options import checked_seed, positive_whole
@@ -125,7 +125,8 @@ class Rocerf:
         self.cost = cost_named(cost, model.train, self.schema)
         self.solver = solver_for(solver, self.promise)
         refuse_rules_unknown_to(self.solver, self.schema, self.max_changes)
-        self._solver = Solver(self.solver, model.train, self.seed)
+        #: Finds the cheapest points under a promise: the solver with what it needs besides the problem.
+        self.solve = Solver(self.solver, model.train, self.seed)
         margin = checked_delta(delta)
         #: Whether the margin is chosen by retraining after random deletions.
         self.calibrates = margin == "calibrate"
@@ -162,17 +163,20 @@ class Rocerf:
         n = len(self.model.train)
         return f"Rocerf({self.promise.name}, k={self.k} of {n} rows, {self.cost.name}, {self.model!r})"
 
-    def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
+    def explain(
+        self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None, preparing: Progress | None = None
+    ) -> Recourses:
         """Recourse for each person of X, shape (P, d), in their order.
 
-        A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases
-        become results with a reason. ``progress`` is called with (done, total).
+        A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases become results with
+        a reason. ``progress`` is called with (done, total): of :meth:`prepare`, unless that has ``preparing`` to call,
+        then of people.
         """
-        return self.explain_by(self.find_points, X, progress)
+        return self.explain_by(self.find_points, X, progress, preparing=preparing)
 
     def find_points(self, problem: Master, progress: Progress | None = None) -> Solution:
         """The cheapest points that keep the promise, found by this explainer's solver."""
-        return self._solver(self.promise, problem, self.delta, progress)
+        return self.solve(self.promise, problem, self.delta, progress)
 
     def explain_by(
         self,
@@ -180,6 +184,7 @@ class Rocerf:
         X: ArrayLike | pd.DataFrame,
         progress: Progress | None = None,
         excluded: Sequence[tuple[frozenset[int], ...]] | None = None,
+        preparing: Progress | None = None,
     ) -> Recourses:
         """Recourses out of what ``find`` finds for the people whom the model refuses; as :meth:`explain` otherwise.
 
@@ -189,7 +194,7 @@ class Rocerf:
         triage = Triage.of(asked, self.model, self.schema, self.promise)
         asking = triage.asking
         if len(asking):
-            self.prepare(progress)
+            self.prepare(preparing or progress)
         self._calibrate()
         problem = self.problem(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
         if excluded is not None:
@@ -200,7 +205,12 @@ class Rocerf:
         return assembled(self, asked, triage, problem, solution)
 
     def alternatives(
-        self, X: ArrayLike | pd.DataFrame, most: int = 3, *, progress: Progress | None = None
+        self,
+        X: ArrayLike | pd.DataFrame,
+        most: int = 3,
+        *,
+        progress: Progress | None = None,
+        preparing: Progress | None = None,
     ) -> tuple[Recourses, ...]:
         """Up to ``most`` answers for each person of X that ask for different changes, cheapest first.
 
@@ -209,7 +219,7 @@ class Rocerf:
         main changes are the dearest ones, as many as it takes for the rest to cost less than half: an answer that
         merely spares the smallest of ten changes is no alternative.
         """
-        return find_alternatives(self, X, most, progress)
+        return find_alternatives(self, X, most, progress, preparing)
 
     def problem(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
         """The problem of people (P, d) who came without the features ``missing``.
@@ -225,8 +235,15 @@ class Rocerf:
 
         :meth:`explain` does it by itself. ``progress`` is called with (done, total) in steps of that work.
         """
-        self.promise.prepare(self._points_for, progress)
+        if progress is None and not self.promise.prepared:
+            warn_of_a_long_wait(self)
+        # A margin that is to be calibrated is so later: a promise has to be prepared before it can be read for that.
+        self.promise.prepare(lambda promise, X0: points_for(self, promise, X0, self._delta or 0.0), progress)
         self._calibrate()
+
+    def expected_seconds(self) -> float | None:
+        """About how long :meth:`prepare` will take, by trying a small part of it; None where that is not known."""
+        return self.promise.expected_seconds()
 
     def _calibrate(self) -> None:
         """Choose the margin, once, where it is to be chosen."""
@@ -235,23 +252,8 @@ class Rocerf:
             self._delta = (
                 0.0
                 if impossible
-                else calibrate_delta(self.model, self.promise, self.problem, self._solver, seed=self.seed)
+                else calibrate_delta(self.model, self.promise, self.problem, self.solve, seed=self.seed)
             )
-
-    def _points_for(self, promise: Promise, X0: Array) -> Array:
-        """Recourse under a promise for people (P, d) outside any request; missing where there is none.
-
-        Steps, categories and limits on changes are relaxed: these points only choose a margin, and hundreds of
-        mixed-integer programs at each margin tried would take longer than everything else.
-        """
-        problem = self.problem(X0)
-        if problem.mixed.any():
-            problem = Master(X0, self.cost.relaxed(), problem.allowed.boxes())
-        possible = np.flatnonzero(~problem.allowed.empty)
-        points = np.full(X0.shape, np.nan)
-        # A margin that is to be calibrated is so later: a promise has to be prepared before it can be read for that.
-        points[possible] = self._solver(promise, problem.of(possible), self._delta or 0.0).points
-        return points
 
     def held_out(self, points: Array) -> HeldOut | None:
         """How points (P, d), missing where there are none, fare with models that the promise keeps for checking."""

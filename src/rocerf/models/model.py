@@ -4,6 +4,7 @@ Each says what one kind of work needs, and no more; whatever anybody reads from 
 
     Classifier          scores people, knows its rows, and can be trained again without some of them
     Refittable          a Classifier retrained many at a time, in the user's own columns: `simulated`, audits, results
+    Timed               what a Refittable adds that knows how long retraining takes: announcements
     Smooth              has a slope of the score at x: gradient solvers
     Model               a Classifier with its objective: row gradients and curvature, so first-order effects of rows
     FirstOrderModel     a smooth Model: the paper's constraint with its slope
@@ -241,6 +242,15 @@ class Refittable(Classifier, Protocol):
         It holds all training rows with their ids and labels, so only its owner can read it.
         """
         self.state().write(path)
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """What a Refittable adds that can tell beforehand how long retraining will take."""
+
+    def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float | None:
+        """About how long retraining after so many deletions takes, by trying a small part; None if not known."""
+        ...
 
 
 @runtime_checkable

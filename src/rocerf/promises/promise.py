@@ -142,6 +142,15 @@ class Promise(ABC):
     def prepare(self, solve: Solve, progress: Progress | None = None) -> None:
         """Do what must be done before it can be read, once; ``solve`` finds points under a promise."""
 
+    def expected_seconds(self) -> float | None:
+        """About how long :meth:`prepare` will take, by trying a small part of it; None where that is not known."""
+        return None
+
+    @property
+    def shorter(self) -> str:
+        """How to make :meth:`prepare` shorter, in a few words for whoever waits; nothing if there is no way."""
+        return ""
+
     def allow_for_own_fits(self, seed: int) -> None:
         """Allow, from now on, for the error of the user's own estimator, where that retrains the model."""
 

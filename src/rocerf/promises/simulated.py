@@ -3,12 +3,17 @@
 Whatever can be trained again can be asked this way; for networks it is the only honest way, since a new initialisation
 moves the score more than a few deleted rows do. Retrained models are simulated in three groups that share nothing:
 
-* *shaping*: their mean and spread at x make the value, ``value(x) = mean_m f_m(x) - factor * sd_m f_m(x)``, so the
-  margin follows the spread at x (or ``f(x) - factor``, one margin for everybody);
+* *shaping*: their scores at x make the value: ``value(x) = mean_m f_m(x) - factor * sd_m f_m(x)``, so that the margin
+  follows the spread at x; or the score that a share of the models reaches (:mod:`rocerf.promises.margins`);
+  or ``f(x) - factor``, one margin for everybody;
 * *choosing*: the factor is the smallest at which the recourses of refused training rows are accepted by the share asked
   for, by a bound of nominally 95 % over these models at each factor tried, both as counted and as expected from the
-  mean and spread of the scores (counting alone would take 60 models that all accept for proof of 99 %);
+  scores (counting alone would take 60 models that all accept for proof of 99 %);
 * *checking*: what is reported. They are looked at once, when the points stand.
+
+Where no factor serves the training rows, nobody is turned away for it: people are answered *one by one*. A point must
+then be accepted by enough of the shaping and choosing models together, whatever becomes of other people's points; who
+has no such point gets the reason. The checking models stay out of that, too.
 
 The bound reported is Clopper and Pearson's. For one person the trials are the checking models, independent given the
 point. For the batch, people share the models, so their pairs are not independent: one person is drawn (by seed) for
@@ -25,12 +30,16 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
-from rocerf.errors import DidNotTrainError, NotConvergedError, OptionError
-from rocerf.models.model import RETRAININGS, Ensemble, Refittable, Retraining, SmoothEnsemble
+from rocerf.errors import DidNotTrainError, OptionError
+from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, SmoothEnsemble, Timed
 from rocerf.models.options import positive_whole
-from rocerf.promises.held_out import HeldOut, percent
+from rocerf.promises import margin_choice
+from rocerf.promises.answering_time import seconds_to_answer
+from rocerf.promises.held_out import HeldOut
+from rocerf.promises.margins import LADDER, counted, enough_for, spread_below_mean
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
+from rocerf.promises.retrainings import after_random_deletions
+from rocerf.promises.stages import in_turn
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
@@ -38,14 +47,11 @@ from rocerf.words import Said
 #: Refused training rows whose recourse decides the factor; fewer where each recourse is a search.
 PEOPLE, PEOPLE_SEARCHED = 200, 40
 
-#: One-sided normal quantile for 95 %.
-ONE_SIDED = 1.645
+#: The groups of retrained models.
+GROUPS = ("shaping", "choosing", "checking")
 
-#: Factors tried: 0, FIRST, doubled up to so often; then the interval is halved so often.
-FIRST, DOUBLINGS, HALVINGS = 0.5, 6, 4
-
-#: Sets the seeds of simulated models apart from everybody else's.
-STREAM = 0x51A7ED
+#: Share of the people who are asked at a factor, on average: most factors are refused after a few.
+SHARE_ASKED = 0.5
 
 #: Scores of retrained models computed at a time.
 BLOCK = 200_000
@@ -61,8 +67,9 @@ class Simulated:
         Share of retrained models that should accept a recourse.
     retraining : "fresh" or "warm"
         From a new initialisation, or on from the present parameters.
-    margin : "spread" or "fixed"
-        Whether the margin follows the spread of the retrained models at x, or is one number for everybody.
+    margin : "auto", "spread", "count" or "fixed"
+        Whether the margin follows the spread of the retrained models at x, counts those that accept x, or is one number
+        for everybody. By default the spread.
     shaping, choosing, checking : int
         Retrained models in each group; more checking models make the reported bound tighter.
     confidence : float
@@ -81,7 +88,7 @@ class Simulated:
 
     validity: float = 0.99
     retraining: Retraining = "fresh"
-    margin: Literal["spread", "fixed"] = "spread"
+    margin: Literal["auto", "spread", "count", "fixed"] = "auto"
     shaping: int = 40
     choosing: int = 60
     checking: int = 100
@@ -95,9 +102,9 @@ class Simulated:
                 raise OptionError(
                     f"Expected {name} between 0 and 1, got {getattr(self, name)!r}; use for example 0.99."
                 )
-        if self.retraining not in RETRAININGS or self.margin not in ("spread", "fixed"):
+        if self.retraining not in RETRAININGS or self.margin not in ("auto", "spread", "count", "fixed"):
             raise OptionError(
-                "Expected retraining to be fresh or warm and margin to be spread or fixed, "
+                "Expected retraining to be fresh or warm and margin to be auto, spread, count or fixed, "
                 f"got {self.retraining!r} and {self.margin!r}."
             )
         for name, least in (("shaping", 2), ("choosing", 2), ("checking", 1)):
@@ -121,24 +128,59 @@ class SimulatedPromise(Promise):
     model: Refittable
     #: Chosen by :meth:`prepare`; until then the promise cannot be read.
     factor: float | None = None
+    #: Whether no factor served the training rows, so that each point is held against shaping and choosing models.
+    one_by_one: bool = False
     _models: Ensemble | None = None
 
     def __init__(self, model: Refittable, k: int, options: Simulated, seed: int) -> None:
         super().__init__(model, k)
         self.options, self.seed = options, seed
 
+    @property
+    def margin(self) -> Literal["spread", "count", "fixed"]:
+        """How the margin is made."""
+        if self.one_by_one:
+            return "count"
+        # Counts were no cheaper where scores move in steps: on German, boosted trees and forests.
+        return "spread" if self.options.margin == "auto" else self.options.margin
+
+    @property
+    def concave(self) -> bool:
+        """Whether gradients are cuts: of affine scores less their spread they are, and of the lowest of them."""
+        return super().concave and self.options.margin != "count"
+
+    # --- what is said -------------------------------------------------------------------------------
+
     def sentence(self, delta: float) -> Said:
-        """What was aimed at; how points fared is in the result's ``held_out``."""
+        """What may be said before anybody looks; how points fared is in the result's ``held_out``."""
         how = Said.of(f"promises.{self.options.retraining}")
         rows = Said.of("promises.rows", k=self.k)
+        if self.one_by_one:
+            return Said.of("promises.simulated_one_by_one", **self._enough, how=how, k=self.k, rows=rows)
         return Said.of("promises.simulated", validity=self.options.validity, how=how, k=self.k, rows=rows)
 
     @property
     def assumptions(self) -> tuple[Said, ...]:
-        """The random deletions, and how many models were used for what."""
+        """The random deletions, how the margin was made, and how many models were used for what."""
         o = self.options
+        deletions = Said.of("promises.random_deletions", k=self.k)
+        if self.one_by_one:
+            checking = {**self._enough, "checking": o.checking, "validity": o.validity}
+            return deletions, Said.of("promises.margin_one_by_one", **checking)
         groups = {"shaping": o.shaping, "choosing": o.choosing, "checking": o.checking}
-        return Said.of("promises.random_deletions", k=self.k), Said.of("promises.three_groups", **groups)
+        return deletions, Said.of(f"promises.margin_{self.margin}"), Said.of("promises.three_groups", **groups)
+
+    @property
+    def _enough(self) -> dict[str, int]:
+        """How many models must accept a point of people answered one by one, and of how many."""
+        o = self.options
+        models = o.shaping + o.choosing
+        # Of affine scores only the lowest is concave, and the cutting-plane method takes it to be.
+        affine = isinstance(self.model, LinearModel)
+        enough = models if affine else enough_for(o.validity, models, margin_choice.CONFIDENCE)
+        return {"enough": enough, "models": models}
+
+    # --- retrained models ---------------------------------------------------------------------------
 
     @property
     def models(self) -> Ensemble:
@@ -152,38 +194,13 @@ class SimulatedPromise(Promise):
         if self._models is None:
             self._models = self._retrained(progress)
 
+    @property
+    def _count(self) -> int:
+        return self.options.shaping + self.options.choosing + self.options.checking
+
     def _retrained(self, progress: Progress | None) -> Ensemble:
         o = self.options
-        count = o.shaping + o.choosing + o.checking
-        # A stream of its own: whoever evaluates with the same seed must not meet these models again.
-        stream = int(np.random.SeedSequence([self.seed, STREAM]).generate_state(1)[0])
-        sizes = random_deletion_sizes(self.k, count, seed=stream)
-        deletions = [
-            random_deletions(self.model.train, int(size), 1, seed=stream, first=trial)[0]
-            for trial, size in enumerate(sizes)
-        ]
-        return self.model.refitted(deletions, retraining=o.retraining, seed=stream, progress=progress)
-
-    def state(self) -> State:
-        """The options, the factor chosen and, where they can be written as arrays, the simulated models."""
-        arrays: dict[str, Array] = {}
-        if self.factor is not None:
-            models = [] if self._models is None else self._models.arrays()
-            arrays = {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
-        return State(STATE_FORMAT, asdict(self.options), arrays)
-
-    def restore(self, state: State) -> None:
-        """Take over what :meth:`state` gave; models that could not be written are simulated again when asked."""
-        if state.values:
-            self.options = Simulated(**state.values)
-        if "factor" in state.arrays:
-            self.factor = float(state.arrays["factor"])
-            stack = [state.arrays[f"model_{i}"] for i in range(len(state.arrays) - 1)]
-            self._models = self.model.restored(stack) if stack else None
-
-    def anew(self, model: Any) -> Self:
-        """The same about another model."""
-        return type(self)(model, self.k, self.options, self.seed)
+        return after_random_deletions(self.model, self.k, self._count, o.retraining, self.seed, progress)
 
     @cached_property
     def _shaping(self) -> Ensemble:
@@ -193,37 +210,65 @@ class SimulatedPromise(Promise):
     def _choosing(self) -> Ensemble:
         return self.models[self.options.shaping : self.options.shaping + self.options.choosing]
 
+    @cached_property
+    def _unchecking(self) -> Ensemble:
+        return self.models[: self.options.shaping + self.options.choosing]
+
     @property
     def _checking(self) -> Ensemble:
         return self.models[self.options.shaping + self.options.choosing :]
+
+    # --- state --------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """The options, the factor chosen and, where they can be written as arrays, the simulated models."""
+        arrays: dict[str, Array] = {}
+        if self.factor is not None:
+            models = [] if self._models is None else self._models.arrays()
+            arrays = {"factor": np.array(self.factor), **{f"model_{i}": values for i, values in enumerate(models)}}
+            arrays |= {"one_by_one": np.array(True)} if self.one_by_one else {}
+        return State(STATE_FORMAT, asdict(self.options), arrays)
+
+    def restore(self, state: State) -> None:
+        """Take over what :meth:`state` gave; models that could not be written are simulated again when asked."""
+        if state.values:
+            self.options = Simulated(**state.values)
+        if "factor" in state.arrays:
+            self.factor = float(state.arrays["factor"])
+            self.one_by_one = "one_by_one" in state.arrays
+            stack = [state.arrays[f"model_{i}"] for i in range(sum(name.startswith("model_") for name in state.arrays))]
+            self._models = self.model.restored(stack) if stack else None
+
+    def anew(self, model: Any) -> Self:
+        """The same about another model."""
+        return type(self)(model, self.k, self.options, self.seed)
+
+    # --- reading ------------------------------------------------------------------------------------
 
     def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The value and, where the models have slopes, its slope; never above the model as it is."""
         if self.factor is None:
             raise OptionError("Expected the margin to be chosen before the promise is read; call choose first.")
         today = self.today(X)
-        if self.options.margin == "fixed":
+        if self.margin == "fixed":
             return Reading(today.values - self.factor, today.slopes)
-        size = max(1, BLOCK // self.options.shaping)
-        parts = [self._read_block(X[first : first + size]) for first in range(0, len(X), size)]
+        models = self._unchecking if self.one_by_one else self._shaping
+        size = max(1, BLOCK // len(models))
+        parts = [self._read_block(models, X[first : first + size]) for first in range(0, len(X), size)]
         values = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
         slopes = np.concatenate([part[1] for part in parts]) if parts else np.empty(X.shape)
         return Reading(values, slopes).floored_by(today)
 
-    def _read_block(self, X: Array) -> tuple[Array, Array]:
+    def _read_block(self, models: Ensemble, X: Array) -> tuple[Array, Array]:
         assert self.factor is not None
-        pullback = None
-        if isinstance(self._shaping, SmoothEnsemble):
-            scores, pullback = self._shaping.scores_and_pullback(X)
-        else:
-            scores = self._shaping.scores(X)
-        count = len(scores)
-        mean, spread = scores.mean(axis=0), np.maximum(scores.std(axis=0, ddof=1), 1e-12)
-        values = mean - self.factor * spread
-        if pullback is None:
-            return values, np.full(X.shape, np.nan)
-        weights = 1.0 / count - self.factor * (scores - mean) / ((count - 1) * spread)
-        return values, pullback(weights)
+        value_of = spread_below_mean if self.margin == "spread" else counted
+        if isinstance(models, SmoothEnsemble):
+            scores, pullback = models.scores_and_pullback(X)
+            values, weights = value_of(scores, self.factor)
+            return values, pullback(weights)
+        return value_of(models.scores(X), self.factor)[0], np.full(X.shape, np.nan)
+
+    # --- choosing the margin ------------------------------------------------------------------------
 
     @property
     def prepared(self) -> bool:
@@ -233,46 +278,69 @@ class SimulatedPromise(Promise):
     def prepare(self, solve: Solve, progress: Progress | None = None) -> None:
         """Retrain the models and choose the factor."""
         if not self.prepared:
-            self.simulate(progress)
-            self.choose(solve)
+            retraining, choosing = in_turn(progress, self._stages if progress is not None else (1.0, 1.0))
+            self.simulate(retraining)
+            self.choose(solve, choosing)
 
-    def choose(self, solve: Solve) -> None:
-        """Set the smallest factor at which refused training rows' recourses reach the validity asked for."""
-        X0 = self._refused()
-        if not len(X0):
-            raise NotConvergedError(
-                "Expected training rows that the model refuses, whose recourse decides the margin, got none; "
-                "give the promise a model that refuses somebody."
-            )
-        unit = 1.0 if self.options.margin == "spread" else float(np.std(self.model.score(self.model.train.X)))
-        tried = [0.0, *(FIRST * unit * 2.0**i for i in range(DOUBLINGS))]
-        low, reached = 0.0, None
-        for high in tried:
-            verdict = self._reaches(high, X0, solve)
-            if verdict is not False:
-                reached = high if verdict else None
-                break
-            low = high
-        for _ in range(HALVINGS if high > low else 0):
-            middle = (low + high) / 2
-            verdict = self._reaches(middle, X0, solve)
-            reached = middle if verdict else reached
-            low, high = (middle, high) if verdict is False else (low, middle)
-        if reached is None:
-            raise NotConvergedError(self._why_not(high, len(X0), unit))
-        self.factor = reached
+    def expected_seconds(self) -> float | None:
+        """About how long :meth:`prepare` will take; None where the model does not know how long it trains."""
+        if self.prepared:
+            return 0.0
+        retraining, choosing = self._expected
+        return None if retraining is None else retraining + choosing
 
-    def _why_not(self, tried: float, people: int, unit: float) -> str:
-        if tried == 0.0:
-            return (
-                "Expected recourse for some of the training rows that the model refuses, found none for any of "
-                f"{people}; widen the bounds of the schema, or look at the model."
-            )
-        return (
-            f"Expected a margin at which {percent(self.options.validity)} of retrained models accept the recourses, "
-            f"found none up to {tried:g} {'standard deviations' if unit == 1.0 else 'in score'}; ask for a lower "
-            "validity or fewer deletions, let more models choose (choosing=...), or widen the bounds of the schema."
-        )
+    @property
+    def shorter(self) -> str:
+        """Fewer models."""
+        half = ", ".join(f"{name}={max(2, getattr(self.options, name) // 2)}" for name in GROUPS)
+        return f"{self._count} models are retrained, and half of them, Simulated({half}), take half the time"
+
+    @cached_property
+    def _expected(self) -> tuple[float | None, float]:
+        """Seconds of retraining, where they are known, and of choosing."""
+        model, how = self.model, self.options.retraining
+        retraining = model.seconds_to_retrain(self._count, retraining=how) if isinstance(model, Timed) else None
+        people = len(self._refused()) * SHARE_ASKED * self._verdicts
+        return retraining, people * seconds_to_answer(self.model, self.options.shaping)
+
+    @property
+    def _stages(self) -> tuple[float, float]:
+        """How long retraining and choosing take against each other."""
+        retraining, choosing = self._expected
+        return (1.0, 1.0) if retraining is None else (retraining + 1e-9, choosing + 1e-9)
+
+    def choose(self, solve: Solve, progress: Progress | None = None) -> None:
+        """Set the smallest factor at which refused training rows' recourses reach the validity asked for.
+
+        Where there is none, people are answered one by one from now on.
+        """
+        self.one_by_one = False
+        X0, tried = self._refused(), 0
+
+        def verdict(factor: float) -> bool | None:
+            nonlocal tried
+            said, tried = self._reaches(factor, X0, solve), tried + 1
+            if progress is not None:
+                progress(min(tried, self._verdicts - 1), self._verdicts)
+            return said
+
+        self.factor = self._lowest(verdict) if len(X0) else None
+        self.one_by_one = self.factor is None
+        if self.factor is None:
+            self.factor = self._enough["enough"] / self._enough["models"]
+        if progress is not None:
+            progress(self._verdicts, self._verdicts)
+
+    def _lowest(self, verdict: margin_choice.Verdict) -> float | None:
+        if self.margin == "count":
+            return margin_choice.lowest_on_ladder(verdict, LADDER)
+        unit = 1.0 if self.margin == "spread" else float(np.std(self.model.score(self.model.train.X)))
+        return margin_choice.lowest_on_line(verdict, unit)
+
+    @property
+    def _verdicts(self) -> int:
+        on_ladder = self.margin == "count"
+        return margin_choice.verdicts_on_ladder(len(LADDER)) if on_ladder else margin_choice.verdicts_on_line()
 
     def _refused(self) -> Array:
         train = self.model.train
@@ -282,13 +350,21 @@ class SimulatedPromise(Promise):
         return X
 
     def _reaches(self, factor: float, X0: Array, solve: Solve) -> bool | None:
-        """Whether the validity is reached at this factor; None if nobody can be answered there."""
-        points = solve(self.at(factor), X0)
-        answered = points[np.isfinite(points).all(axis=1)]
-        if not len(answered):
-            return None
-        scores = self._choosing.scores(answered)
-        return min(_counted_validity(scores), _expected_validity(scores)) >= self.options.validity
+        """Whether the validity is reached at this factor; None if nobody can be answered there.
+
+        Most factors are refused after the first few people: they are asked first.
+        """
+        asked, o = self.at(factor), self.options
+        scores = np.empty((o.choosing, 0))
+        for first, last in margin_choice.parts_of(len(X0)):
+            points = solve(asked, X0[first:last])
+            answered = points[np.isfinite(points).all(axis=1)]
+            if len(answered):
+                scores = np.concatenate([scores, self._choosing.scores(answered)], axis=1)
+            if margin_choice.cannot_reach(scores, o.validity, others=len(X0) - last):
+                return False
+        skewed = self.margin == "count"
+        return margin_choice.reaches(scores, o.validity, skewed=skewed) if scores.shape[1] else None
 
     def at(self, factor: float) -> Self:
         """The same promise, with the same models, at this factor."""
@@ -296,6 +372,8 @@ class SimulatedPromise(Promise):
         same = copy(self)
         same.factor = factor
         return same
+
+    # --- checking -----------------------------------------------------------------------------------
 
     def held_out(self, points: Array) -> HeldOut | None:
         """How points (P, d) fare with the models kept for checking; missing points are counted as -1."""
@@ -319,18 +397,3 @@ class SimulatedPromise(Promise):
             drawn=int(accepted[np.arange(len(accepted)), drawn].sum()),
             confidence=self.options.confidence,
         )
-
-
-def _counted_validity(scores: Array) -> float:
-    """Lower bound of the share accepted, from the share of points that each model accepts; scores (M, P)."""
-    by_model = (scores >= 0).mean(axis=1)
-    return float(by_model.mean() - ONE_SIDED * by_model.std(ddof=1) / np.sqrt(len(by_model)))
-
-
-def _expected_validity(scores: Array) -> float:
-    """The same from normal scores (M, P): at each point ``mean / sd``, less what M models leave open about it."""
-    from scipy.special import ndtr
-
-    distance = scores.mean(axis=0) / np.maximum(scores.std(axis=0, ddof=1), 1e-12)
-    error = np.sqrt((1.0 + distance**2 / 2.0) / len(scores))
-    return float(ndtr(distance - ONE_SIDED * error).mean())

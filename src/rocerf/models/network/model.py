@@ -274,7 +274,7 @@ class NeuralModel(FirstOrderModel, Proposing):
         """
         gone = self.train.positions(ids)
         chosen = derived_seed(self.seed, len(gone), *gone.tolist()) if seed is None else checked_seed(seed)
-        stack = self._retrain([gone], [chosen], retraining, None)
+        stack = self.retrainer.stack(self._work([gone], [chosen], retraining, None))
         module = with_state(copy.deepcopy(self.module), [values[0] for values in stack])
         left = self.train.without(self.train.ids[gone]) if len(gone) else self.train
         return NeuralModel(left, module, self.design, self.retrainer, replace(self._options, seed=chosen))
@@ -320,20 +320,20 @@ class NeuralModel(FirstOrderModel, Proposing):
         gone = [self.train.positions(ids) for ids in deletions]
         checked_seed(seed)
         seeds = [derived_seed(seed, trial) for trial in (range(len(gone)) if trials is None else trials)]
-        return self.restored(self._retrain(gone, seeds, retraining, progress))
+        return self.restored(self.retrainer.stack(self._work(gone, seeds, retraining, progress)))
 
-    def _retrain(
-        self,
-        gone: Sequence[NDArray[np.intp]],
-        seeds: Sequence[int],
-        retraining: Retraining,
-        progress: Progress | None,
-    ) -> list[Array]:
+    def _work(
+        self, gone: Sequence[NDArray[np.intp]], seeds: Sequence[int], retraining: Retraining, progress: Progress | None
+    ) -> Retrainings:
         one_of(retraining, "retraining", RETRAININGS)
         rows = np.arange(len(self.train))
         kept = [np.delete(rows, out) for out in gone]
         start = self.module if retraining == "warm" else None
-        return self.retrainer.stack(Retrainings(self.train, self.design, kept, seeds, self.device, start, progress))
+        return Retrainings(self.train, self.design, kept, seeds, self.device, start, progress)
+
+    def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float | None:
+        """What the retrainer expects, from a small part of the training."""
+        return self.retrainer.seconds(self._work([np.empty(0, np.intp)] * count, range(count), retraining, None))
 
     @property
     def proposals(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DidNotTrainError, NoOptimumError, UnsupportedModelError
 from rocerf.models.design import Design
+from rocerf.models.expected_time import seconds_of
 from rocerf.models.network.network import Architecture, Tensor, is_module, state_arrays
-from rocerf.models.network.training import Task, Training, train_stack
+from rocerf.models.network.training import STACK_ON_CPU, Task, Training, train_stack
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
 Rows = NDArray[np.intp]
+
+#: Share of the steps, at most, that are taken to see how long all of them would take.
+TRIED = 0.02
 
 #: The user's training: rows, a seed, and the module to go on from (None: start afresh); returns a trained module.
 Refit = Callable[[TrainingSet, int, Any], Any]
@@ -44,6 +48,10 @@ class Retrainer(Protocol):
         """A stack of M states, one for each retraining."""
         ...
 
+    def seconds(self, work: Retrainings) -> float | None:
+        """About how long :meth:`stack` takes, by trying a small part of it; None if that cannot be known."""
+        ...
+
     @property
     def weight_decay(self) -> float:
         """Of the objective; 0 where it is not known."""
@@ -67,17 +75,39 @@ class OwnTraining:
 
     def stack(self, work: Retrainings) -> list[Array]:
         """All networks together (:func:`rocerf.models.network.training.train_stack`)."""
+        refuse_one_class(work.train, work.kept)
+        stack = self._trained(work, self.training)
+        refuse_diverged(stack, f"learning_rate={self.training.learning_rate:g}")
+        return stack
+
+    def _trained(self, work: Retrainings, training: Training) -> list[Array]:
         train, seeds = work.train, work.seeds
-        refuse_one_class(train, work.kept)
         weights = np.ones(len(train)) if train.weights is None else train.weights
         if work.start is None:
             first = self.architecture.initial(seeds)
         else:
             first = [np.repeat(values[None], len(seeds), axis=0) for values in state_arrays(work.start)]
         task = Task(work.design(train.X), train.y, weights)
-        stack = train_stack(task, first, work.kept, seeds, self.training, device=work.device, progress=work.progress)
-        refuse_diverged(stack, f"learning_rate={self.training.learning_rate:g}")
-        return stack
+        return train_stack(task, first, work.kept, seeds, training, device=work.device, progress=work.progress)
+
+    def seconds(self, work: Retrainings) -> float:
+        """From one epoch, or less of few epochs, of as many networks as are trained side by side.
+
+        What is needed once, whatever the number of steps, is told apart by a second try with one step only.
+        """
+        batch, together = self.training.batch_size, min(len(work.seeds), STACK_ON_CPU)
+        steps = self.training.steps(max(map(len, work.kept), default=0))
+        tried = max(2, min(round(TRIED * steps), steps // self.training.epochs))
+
+        def take(count: int) -> float:
+            kept = [rows[: count * batch] for rows in work.kept[:together]]
+            small = replace(work, kept=kept, seeds=work.seeds[:together], progress=None)
+            return seconds_of(lambda: self._trained(small, replace(self.training, epochs=1)))
+
+        take(1)  # libraries set themselves up
+        once, more = take(1), take(tried)
+        step = max(more - once, 0.0) / (tried - 1)
+        return len(work.seeds) / together * (once + step * (steps - 1))
 
     @property
     def weight_decay(self) -> float:
@@ -134,6 +164,11 @@ class UsersTraining:
         stack = [np.stack(values) for values in zip(*states, strict=True)]
         refuse_diverged(stack, "the refit function given")
         return stack
+
+    def seconds(self, work: Retrainings) -> float | None:
+        """So many times what one call of the function takes, with all rows and from a fresh start."""
+        refit = self.refit
+        return None if refit is None else len(work.seeds) * seconds_of(lambda: refit(work.train, 0, None))
 
     def trained_anew(self, train: TrainingSet, seed: int) -> Tensor:
         """The module that the function returns for these rows, from a fresh start; nothing of the present one."""

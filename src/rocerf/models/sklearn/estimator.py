@@ -19,6 +19,7 @@ from scipy.special import logit
 from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet, rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
+from rocerf.models.expected_time import seconds_of
 from rocerf.models.model import RETRAININGS, Refittable, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
 from rocerf.models.sklearn.estimator_fitting import (
@@ -279,6 +280,11 @@ class EstimatorModel(Refittable):
             if progress is not None:
                 progress(place + 1, len(deletions))
         return EstimatorEnsemble(tuple(found), self._score_one)
+
+    def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float:
+        """So many times what one fit on all rows takes."""
+        unfitted, names = reseeded(self._estimator, self.seed, 0), names_of(self._asked)
+        return count * seconds_of(lambda: fitted_on(unfitted, self.train, names))
 
     def restored(self, arrays: Sequence[Array]) -> NoReturn:
         """Fitted estimators are not arrays: they are fitted again from their seeds."""

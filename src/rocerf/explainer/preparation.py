@@ -1,0 +1,64 @@
+"""What an explainer does before anybody can be answered, and how long that takes."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rocerf.promises.promise import Promise
+from rocerf.recourse.master.master import Master
+from rocerf.types import Array
+
+if TYPE_CHECKING:
+    from rocerf.explainer.explainer import Rocerf
+
+#: From so many seconds on nobody should have to wait without knowing how long.
+LONG = 60.0
+
+
+def points_for(explainer: Rocerf, promise: Promise, X0: Array, delta: float) -> Array:
+    """Recourse under a promise for people (P, d) outside any request; missing where there is none.
+
+    Steps, categories and limits on changes are relaxed: these points only choose a margin, and hundreds of
+    mixed-integer programs at each margin tried would take longer than everything else.
+    """
+    problem = explainer.problem(X0)
+    if problem.mixed.any():
+        problem = Master(X0, explainer.cost.relaxed(), problem.allowed.boxes())
+    possible = np.flatnonzero(~problem.allowed.empty)
+    points = np.full(X0.shape, np.nan)
+    points[possible] = explainer.solve(promise, problem.of(possible), delta).points
+    return points
+
+
+def announcement(explainer: Rocerf) -> str | None:
+    """One line about how long :meth:`Rocerf.prepare` will take and what makes it shorter; None if it is short.
+
+    Finding that out takes about a hundredth of the time itself.
+    """
+    seconds = explainer.expected_seconds()
+    if seconds is None or seconds <= LONG:
+        return None
+    shorter = explainer.promise.shorter
+    return f"about {in_words(seconds)} before anybody can be answered{f'; {shorter}' if shorter else ''}"
+
+
+def in_words(seconds: float) -> str:
+    """A rough time, for people.
+
+    >>> in_words(100), in_words(20 * 60), in_words(3 * 3600)
+    ('2 minutes', '20 minutes', '3 hours')
+    """
+    minutes = max(1, round(seconds / 60))
+    if minutes >= 120:
+        return f"{round(minutes / 60)} hours"
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+
+
+def warn_of_a_long_wait(explainer: Rocerf) -> None:
+    """Log how long preparing will take, for whoever asked for no progress to be shown."""
+    line = announcement(explainer)
+    if line is not None:
+        logging.getLogger("rocerf").warning("%s; progress=... shows how far it is", line)

@@ -1,0 +1,30 @@
+"""How long a solver takes to find one person's point, guessed from what one score costs."""
+
+from __future__ import annotations
+
+from rocerf.models.expected_time import seconds_of
+from rocerf.models.model import Classifier, LinearModel, Smooth
+
+#: How often a promise is read for one person: by cuts, by repeated linearisation (as measured on German), by a search,
+#: which ends at a limit.
+READ_BY_CUTS, READ_BY_SLOPES, READ_BY_SEARCH = 10, 300, 4000
+
+#: Seconds that a solver takes for one person between two readings, roughly.
+BETWEEN = 2e-4
+
+#: Training rows scored to see what a score costs.
+ROWS = 500
+
+
+def seconds_to_answer(model: Classifier, models: int) -> float:
+    """About how long the search for one person's point takes where so many retrained models make the promise."""
+    X = model.train.X[:ROWS]
+    model.score(X[:1])  # libraries set themselves up
+    if isinstance(model, LinearModel):
+        reads, score = READ_BY_CUTS, seconds_of(lambda: model.score(X))
+    elif isinstance(model, Smooth):
+        model.score_and_slope(X[:1])
+        reads, score = READ_BY_SLOPES, seconds_of(lambda: model.score_and_slope(X))
+    else:
+        reads, score = READ_BY_SEARCH, seconds_of(lambda: model.score(X))
+    return reads * (models * score / len(X) + BETWEEN)
