@@ -1,0 +1,184 @@
+"""Which training rows hold a point up, guessed for any classifier: by the leaves it shares with them, or by nearness.
+
+*Leaves.* The structure of the trees is kept and one row's weight taken away. In a leaf of weight W and favourable share
+m, whose trees are averaged, the share moves by ``-w (y - m) / (W - w)``. A boosted tree adds ``c = -rate G / (H + l)``
+of the gradients and curvatures in its leaf, and without the row ``(rate g + c h) w / (H + l - w h)`` more; g and h are
+those of the stage at which the tree was grown, so the boosting is replayed from the leaves alone. The effects of all
+the leaves that the point and the row share are added up. Every leaf counts one average row more than it has: a row that
+is alone in its leaf would have no effect otherwise, since what takes its place is not in the leaf.
+
+*Neighbours.* Rows count by their residual and their distance to the point, in units of the columns' spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from rocerf.data.training_set import TrainingSet
+from rocerf.errors import OptionError
+from rocerf.models.sklearn.estimator_fitting import own_labels
+from rocerf.models.sklearn.leaves import Leaves, Trees, trees_in
+from rocerf.types import Array
+
+LEAVES, NEIGHBOURS = "leaves", "neighbours"
+
+#: Harms (points times rows) computed at a time.
+BLOCK = 4_000_000
+
+#: Pairs of a row and a tree kept; of more trees, every so many are asked.
+PAIRS = 40_000_000
+
+#: The kernel of a point reaches as far as so many of its nearest rows, or a share of all rows if that is more.
+NEAREST, NEAREST_SHARE = 20, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """How a fitted classifier guesses, about one set of training rows."""
+
+    train: TrainingSet
+    estimator: Any
+    #: Probability of the favourable label at the training rows (n,), NaN where there is none.
+    chances: Array
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Ways to guess, the most trustworthy first."""
+        return (LEAVES, NEIGHBOURS) if self._shared else (NEIGHBOURS,)
+
+    def harms(self, X: Array, proposal: str) -> Array:
+        """How far deleting each row is guessed to move the scores of points (P, d), shape (P, n)."""
+        if proposal not in self.names:
+            raise OptionError(f"Expected proposal to be one of {', '.join(self.names)}, got {proposal!r}.")
+        harms = np.zeros((len(X), len(self.train)))
+        for part in _chunks(len(X), len(self.train)):
+            if proposal == NEIGHBOURS:
+                harms[part] = self._by_distance(X[part])
+            else:
+                for shared in self._shared:
+                    harms[part] += shared.harms(X[part])
+        return harms
+
+    @cached_property
+    def _shared(self) -> tuple[SharedLeaves, ...]:
+        try:
+            return tuple(SharedLeaves.of(trees, self.train) for trees in trees_in(self.estimator))
+        except Exception:  # other packages' trees, or a user's own: then it is a guess without them
+            return ()
+
+    def _by_distance(self, X: Array) -> Array:
+        """Residuals times a kernel of the distance, for points (m, d): shape (m, n)."""
+        train = self.train
+        rows, points = train.X / train.spread, X / train.spread
+        squares = (points**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2.0 * points @ rows.T
+        near = min(max(NEAREST, int(NEAREST_SHARE * len(rows))), len(rows)) - 1
+        width = np.partition(squares, near, axis=1)[:, [near]]
+        kernel = np.exp(-np.maximum(squares, 0.0) / np.maximum(width, 1e-12))
+        residuals = train.y - np.where(np.isnan(self.chances), train.y.mean(), self.chances)
+        return np.asarray(-residuals * _weights(train) * kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLeaves:
+    """The rows in each leaf of one ensemble, and what their deletion does to the leaf."""
+
+    trees: Trees
+    #: The trees asked, and where the leaves of each begin among all leaves; (T,) and (T + 1,).
+    kept: slice
+    starts: Leaves
+    #: (all leaves, n)
+    effects: csr_array
+
+    @classmethod
+    def of(cls, trees: Trees, train: TrainingSet) -> SharedLeaves:
+        """Of an ensemble and the rows that it was trained on."""
+        leaves = trees.leaves(train.X)
+        effects = leaf_effects(leaves, trees, train)
+        kept = slice(None, None, max(-(-leaves.size // PAIRS), 1))
+        leaves, effects = leaves[:, kept], effects[:, kept]
+        starts = np.concatenate([[0], np.cumsum(leaves.max(axis=0) + 1)]).astype(np.int64)
+        row, tree = np.nonzero(leaves >= 0)
+        at = starts[tree] + leaves[row, tree]
+        return cls(trees, kept, starts, csr_array((effects[row, tree], (at, row)), shape=(starts[-1], len(leaves))))
+
+    def harms(self, X: Array) -> Array:
+        """Effects of the rows (n,) in the leaves of points (m, d), added up: shape (m, n)."""
+        leaves = self.trees.leaves(X)[:, self.kept]
+        shared = (leaves >= 0) & (leaves < np.diff(self.starts))
+        point, tree = np.nonzero(shared)
+        at = self.starts[tree] + leaves[point, tree]
+        asked = csr_array((np.ones(len(at)), (point, at)), shape=(len(X), self.starts[-1]))
+        return np.asarray((asked @ self.effects).toarray())
+
+
+def leaf_effects(leaves: Leaves, trees: Trees, train: TrainingSet) -> Array:
+    """What deleting each row does to its leaf of each tree, for leaves (n, T) of the rows: shape (n, T)."""
+    y, weights = train.y.astype(np.float64), _weights(train)
+    if trees.class_weight is not None:
+        weights = weights * _class_weights(trees.class_weight, train)
+    return _share_effects(leaves, y, weights) if trees.rate is None else _boosting_effects(leaves, trees, y, weights)
+
+
+def _share_effects(leaves: Leaves, y: Array, weights: Array) -> Array:
+    """Of trees whose leaves' favourable shares are averaged."""
+    effects = np.zeros(leaves.shape)
+    usual, average = weights @ y / weights.sum(), weights.mean()
+    for tree, column in enumerate(leaves.T):
+        size = _in_leaf(column, weights) + average
+        share = (_in_leaf(column, weights * y) + average * usual) / size
+        effects[:, tree] = -weights * (y - share) / (size - weights) / leaves.shape[1]
+    return effects
+
+
+def _boosting_effects(leaves: Leaves, trees: Trees, y: Array, weights: Array) -> Array:
+    """Of trees that are added up: logistic loss, Newton's steps in the leaves, replayed."""
+    rate = 1.0 if trees.rate is None else trees.rate
+    effects = np.zeros(leaves.shape)
+    for tree, (column, margin, step) in enumerate(replayed(leaves, trees, y, weights)):
+        chance = expit(margin)
+        gradient, curvature = weights * (chance - y), weights * chance * (1.0 - chance)
+        size = _in_leaf(column, curvature) + trees.shrinkage + curvature.mean()
+        effects[:, tree] = (rate * gradient + step * curvature) / np.maximum(size - curvature, 1e-9)
+    return effects
+
+
+def replayed(leaves: Leaves, trees: Trees, y: Array, weights: Array) -> Iterator[tuple[Leaves, Array, Array]]:
+    """For each boosted tree: the leaves, the log-odds before it and what it adds to them; each (n,)."""
+    usual = np.clip(weights @ y / weights.sum(), 1e-9, 1.0 - 1e-9)
+    margin = np.full(len(y), np.log(usual / (1.0 - usual)))
+    for column in leaves.T:
+        chance = expit(margin)
+        slope = _in_leaf(column, weights * (chance - y))
+        size = _in_leaf(column, weights * chance * (1.0 - chance)) + trees.shrinkage
+        step = -(trees.rate or 1.0) * slope / np.maximum(size, 1e-9)
+        yield column, margin, step
+        margin = margin + step
+
+
+def _in_leaf(leaves: Leaves, values: Array) -> Array:
+    """For each row the sum of the values (n,) in its leaf."""
+    return np.asarray(np.bincount(leaves + 1, values)[leaves + 1])
+
+
+def _weights(train: TrainingSet) -> Array:
+    return np.ones(len(train)) if train.weights is None else np.asarray(train.weights, dtype=np.float64)
+
+
+def _class_weights(given: Any, train: TrainingSet) -> Array:
+    """Factors of the rows' weights for their labels, (n,)."""
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    rule = "balanced" if given == "balanced_subsample" else given
+    return np.asarray(compute_sample_weight(rule, own_labels(train)), dtype=np.float64)
+
+
+def _chunks(points: int, rows: int) -> Iterator[slice]:
+    size = max(BLOCK // max(rows, 1), 1)
+    return (slice(start, start + size) for start in range(0, points, size))
