@@ -288,7 +288,7 @@ class EstimatorModel(Proposing):
 
     @property
     def proposals(self) -> tuple[str, ...]:
-        """Ways to guess which rows hold a point up: by shared "leaves" where it has trees, and by "neighbours"."""
+        """Ways to guess which rows hold a point up: shared "leaves" of trees, "neighbours", and "nearest" without."""
         return self._proposals.names
 
     def harms(self, X: Array, proposal: str) -> Array:

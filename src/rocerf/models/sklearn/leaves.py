@@ -23,9 +23,8 @@ from rocerf.types import Array
 #: Numbers of leaves, one row for each point and one column for each tree; below 0 where there is none.
 Leaves: TypeAlias = NDArray[np.int64]
 
-#: What stands for options that their packages leave open: XGBoost's and CatBoost's own defaults.
-OPEN_RATE = 0.3
-OPEN_SHRINKAGE = {"reg_lambda": 1.0, "l2_leaf_reg": 3.0}
+#: What stands for options left open: XGBoost's own defaults.
+OPEN_RATE, OPEN_SHRINKAGE = 0.3, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +136,14 @@ def _own_trees(estimator: Any) -> Trees | None:
 
 
 def _boosted(estimator: Any, ask: Callable[[Any], Leaves]) -> Trees:
-    """Trees added up one after the other, with the options that their values depend on."""
+    """Trees added up one after the other, with the options that their values depend on.
+
+    CatBoost's shrinkage is left out: it takes many Newton steps in a leaf, after which little of it is left.
+    """
     rate = getattr(estimator, "learning_rate_", None) or _option(estimator, "learning_rate") or OPEN_RATE
-    shrinkage = 0.0
-    for name in ("l2_regularization", "reg_lambda", "l2_leaf_reg"):
-        if hasattr(estimator, name) or name in estimator.get_params():
-            given = _option(estimator, name)
-            shrinkage = OPEN_SHRINKAGE.get(name, 0.0) if given is None else float(given)
-            break
+    options = estimator.get_params()
+    given = [options[name] for name in ("reg_lambda", "l2_regularization") if name in options]
+    shrinkage = 0.0 if not given else OPEN_SHRINKAGE if given[0] is None else float(given[0])
     weight = _option(estimator, "class_weight")
     if weight is None and _option(estimator, "scale_pos_weight") is not None:
         weight = {estimator.classes_[1]: float(_option(estimator, "scale_pos_weight"))}

@@ -7,7 +7,10 @@ those of the stage at which the tree was grown, so the boosting is replayed from
 the leaves that the point and the row share are added up. Every leaf counts one average row more than it has: a row that
 is alone in its leaf would have no effect otherwise, since what takes its place is not in the leaf.
 
-*Neighbours.* Rows count by their residual and their distance to the point, in units of the columns' spread.
+*Neighbours.* Rows count by their residual and their distance to the point, in units of the columns' spread. Models
+know their training rows by heart, more or less, so the residual is one between the model's and the usual chance.
+
+*Nearest.* The favourable rows nearest to the point, whatever the model says of them: votes of neighbours rest on them.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from rocerf.models.sklearn.estimator_fitting import own_labels
 from rocerf.models.sklearn.leaves import Leaves, Trees, trees_in
 from rocerf.types import Array
 
-LEAVES, NEIGHBOURS = "leaves", "neighbours"
+LEAVES, NEIGHBOURS, NEAREST = "leaves", "neighbours", "nearest"
 
 #: Harms (points times rows) computed at a time.
 BLOCK = 4_000_000
@@ -35,8 +38,8 @@ BLOCK = 4_000_000
 #: Pairs of a row and a tree kept; of more trees, every so many are asked.
 PAIRS = 40_000_000
 
-#: The kernel of a point reaches as far as so many of its nearest rows, or a share of all rows if that is more.
-NEAREST, NEAREST_SHARE = 20, 0.02
+#: The kernel of a point reaches as far as this many of its nearest rows.
+WITHIN = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Proposals:
     @property
     def names(self) -> tuple[str, ...]:
         """Ways to guess, the most trustworthy first."""
-        return (LEAVES, NEIGHBOURS) if self._shared else (NEIGHBOURS,)
+        return (LEAVES, NEIGHBOURS) if self._shared else (NEIGHBOURS, NEAREST)
 
     def harms(self, X: Array, proposal: str) -> Array:
         """How far deleting each row is guessed to move the scores of points (P, d), shape (P, n)."""
@@ -59,11 +62,11 @@ class Proposals:
             raise OptionError(f"Expected proposal to be one of {', '.join(self.names)}, got {proposal!r}.")
         harms = np.zeros((len(X), len(self.train)))
         for part in _chunks(len(X), len(self.train)):
-            if proposal == NEIGHBOURS:
-                harms[part] = self._by_distance(X[part])
-            else:
+            if proposal == LEAVES:
                 for shared in self._shared:
                     harms[part] += shared.harms(X[part])
+            else:
+                harms[part] = self._by_distance(X[part], 1.0 if proposal == NEAREST else 0.5)
         return harms
 
     @cached_property
@@ -73,16 +76,20 @@ class Proposals:
         except Exception:  # other packages' trees, or a user's own: then it is a guess without them
             return ()
 
-    def _by_distance(self, X: Array) -> Array:
-        """Residuals times a kernel of the distance, for points (m, d): shape (m, n)."""
-        train = self.train
-        rows, points = train.X / train.spread, X / train.spread
+    def _by_distance(self, X: Array, usual: float) -> Array:
+        """Residuals times a kernel of the distance, for points (m, d): shape (m, n).
+
+        The residual is from the model's chance, and to the share ``usual`` from that of all rows.
+        """
+        train, weights = self.train, _weights(self.train)
+        centre = train.X.mean(axis=0)  # far from 0 the differences of squares would be rounded away
+        rows, points = (train.X - centre) / train.spread, (X - centre) / train.spread
         squares = (points**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2.0 * points @ rows.T
-        near = min(max(NEAREST, int(NEAREST_SHARE * len(rows))), len(rows)) - 1
-        width = np.partition(squares, near, axis=1)[:, [near]]
+        width = np.partition(squares, min(WITHIN, len(rows)) - 1, axis=1)[:, [min(WITHIN, len(rows)) - 1]]
         kernel = np.exp(-np.maximum(squares, 0.0) / np.maximum(width, 1e-12))
-        residuals = train.y - np.where(np.isnan(self.chances), train.y.mean(), self.chances)
-        return np.asarray(-residuals * _weights(train) * kernel)
+        share = weights @ train.y / weights.sum()
+        chances = np.where(np.isnan(self.chances), share, self.chances)
+        return np.asarray(-(train.y - usual * share - (1.0 - usual) * chances) * weights * kernel)
 
 
 @dataclass(frozen=True, eq=False)
