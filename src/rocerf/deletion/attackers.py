@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.batched_attack import BatchedAttacker
+from rocerf.deletion.group_attack import GroupAttacker
 from rocerf.deletion.refit_attack import RefitAttacker
 from rocerf.errors import OptionError
-from rocerf.models.model import ExactModel, Model
+from rocerf.models.model import ExactModel, Model, Proposing
 from rocerf.types import Array
 
 
@@ -30,6 +31,7 @@ class Attacker(Protocol):
 #: A capability of models and the attacker that goes with it, the more special first.
 ATTACKERS: list[tuple[type, Callable[[Any, int], Attacker]]] = [
     (ExactModel, BatchedAttacker),
+    (Proposing, GroupAttacker),
     (Model, RefitAttacker),
 ]
 

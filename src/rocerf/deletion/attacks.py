@@ -39,7 +39,8 @@ class Attack:
     """The worst deletion found for one point.
 
     ``score`` is the retrained model's score there (-inf: no model can be trained), ``theta`` its parameters.
-    ``deleted_ids`` are other people's data.
+    ``deleted_ids`` are other people's data. Where retraining starts anew, as of a network, ``score`` is the mean over
+    ``models`` retrained without these rows, ``spread`` their standard deviation and ``share`` of them accept.
     """
 
     score: float
@@ -47,6 +48,9 @@ class Attack:
     found_by: str
     retrainings: int
     theta: Array = field(repr=False)
+    spread: float = 0.0
+    share: float = 1.0
+    models: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,8 @@ class Attacks:
     ``deleted_rows`` are row numbers in the training set, ``ids`` its ids. Linear models are also given in schema
     space, ``slopes`` (P, d) and ``constants`` (P,): the one for point j scores ``slopes[j]'x + constants[j]``. Where
     the preprocessing of a pipeline was fitted again, that is all there is: ``thetas``, of another design, are NaN.
+    Where retraining has no single outcome, ``scores`` are means over ``models`` retrained without the rows, and
+    ``spreads`` and ``accepted`` (P,) their standard deviation and the share of them that accept.
     """
 
     scores: Array
@@ -68,6 +74,9 @@ class Attacks:
     found_by: tuple[str, ...]
     retrainings: Places
     searches: tuple[str, ...]
+    spreads: Array | None = field(default=None, repr=False)
+    accepted: Array | None = field(default=None, repr=False)
+    models: int = 1
 
     @classmethod
     def of(
@@ -105,6 +114,11 @@ class Attacks:
         """Ids of the rows deleted for each point: other people's data."""
         return tuple(self.ids[rows] for rows in self.deleted_rows)
 
+    @property
+    def shares(self) -> Array:
+        """Share of the models retrained without the rows found that accept each point, (P,); 0 or 1 of a single one."""
+        return (self.scores >= 0).astype(np.float64) if self.accepted is None else self.accepted
+
     def __len__(self) -> int:
         return len(self.scores)
 
@@ -115,6 +129,9 @@ class Attacks:
             self.found_by[place],
             int(self.retrainings[place]),
             self.thetas[place],
+            0.0 if self.spreads is None else float(self.spreads[place]),
+            float(self.shares[place]),
+            self.models,
         )
 
     def __iter__(self) -> Iterator[Attack]:

@@ -8,6 +8,23 @@ from rocerf.models.options import one_of
 
 
 @dataclass(frozen=True)
+class GroupEffort:
+    """How hard to look where a deletion has no single outcome, as for networks (:mod:`rocerf.deletion.group_attack`).
+
+    ``others`` models of other starts propose sets, each set tried is retrained from ``starts`` fresh starts, ``rounds``
+    times again at models retrained without the worst set, and the worst one found from ``confirming`` further starts,
+    which report it. Where all sets are at most ``brute_force``, all are tried.
+    """
+
+    searches: tuple[str, ...]
+    others: int = 3
+    starts: int = 4
+    rounds: int = 0
+    confirming: int = 8
+    brute_force: int = 0
+
+
+@dataclass(frozen=True)
 class Effort:
     """How hard to look.
 
@@ -16,7 +33,8 @@ class Effort:
     or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of
     swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0),
     ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further searches in a row, each
-    from fresh starts, a point must withstand before the promise ``retrained`` is given.
+    from fresh starts, a point must withstand before the promise ``retrained`` is given. ``groups`` is for models whose
+    retraining has no single outcome.
     """
 
     name: str
@@ -34,6 +52,7 @@ class Effort:
     swap_width: int = 4
     brute_force: int = 0
     again: int = 0
+    groups: GroupEffort = GroupEffort(("proposals", "other starts"))
     on_small_tables: Effort | None = None
 
     def on(self, rows: int) -> Effort:
@@ -62,10 +81,24 @@ _THOROUGH = Effort(
     swap_width=5,
     brute_force=20_000,
     again=2,
+    groups=GroupEffort(
+        ("proposals", "other starts", "relinearised", "regression"),
+        others=6,
+        starts=6,
+        rounds=2,
+        confirming=20,
+        brute_force=500,
+    ),
 )
 
 EFFORTS = {
-    "quick": Effort("quick", ("relinearise",), rounds=6, patience=1),
+    "quick": Effort(
+        "quick",
+        ("relinearise",),
+        rounds=6,
+        patience=1,
+        groups=GroupEffort(("first proposal",), others=0, starts=3, confirming=0),
+    ),
     "normal": Effort(
         "normal",
         ("relinearise", "greedy", "groups", "swap"),

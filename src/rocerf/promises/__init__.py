@@ -8,11 +8,13 @@ from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise, Reading
 from rocerf.promises.registry import register_promise
 from rocerf.promises.retrained import Retrained
+from rocerf.promises.retrained_groups import FreshStarts
 from rocerf.promises.simulated import Simulated
 
 __all__ = [
     "Certified",
     "FirstOrder",
+    "FreshStarts",
     "HeldOut",
     "LocalLinear",
     "Plain",

@@ -51,17 +51,21 @@ class HeldOut:
 
     ``accepted`` (P,) counts the models that accept each point, of ``retrainings`` (-1 where a person has no point);
     ``by_model`` (M,) is the share of points each model accepts; ``drawn`` counts the models that accept the one
-    person drawn for them.
+    person drawn for them, of ``trials`` models (all M, where they are the same for everybody). ``picked`` says that
+    rows were picked to harm each point, by models that had no part in choosing it, rather than drawn at random; the
+    m-th model is then another one for people for whom other rows were picked.
     """
 
     accepted: NDArray[np.intp]
     by_model: Array
     drawn: int
     confidence: float
+    trials: int | None = None
+    picked: bool = False
 
     @property
     def retrainings(self) -> int:
-        """Number of models M."""
+        """Number of models M that each point was shown to."""
         return len(self.by_model)
 
     @property
@@ -72,7 +76,7 @@ class HeldOut:
     @property
     def lower_bound(self) -> float:
         """Lower confidence bound of the validity over all people."""
-        return clopper_pearson(self.drawn, self.retrainings, self.confidence)
+        return clopper_pearson(self.drawn, self.trials or self.retrainings, self.confidence)
 
     def bound_of(self, place: int) -> float:
         """Lower confidence bound of the share of retrained models that accept this point; NaN where there is none."""
@@ -85,7 +89,7 @@ class HeldOut:
         if self.accepted[place] < 0:
             return Said.of("promises.nothing_checked")
         return Said.of(
-            "promises.held_out",
+            "promises.held_out_picked" if self.picked else "promises.held_out",
             accepted=int(self.accepted[place]),
             models=self.retrainings,
             bound=rounded_down(self.bound_of(place)),
@@ -99,15 +103,23 @@ class HeldOut:
             "by_model": self.by_model.tolist(),
             "drawn": self.drawn,
             "confidence": self.confidence,
+            **({"trials": self.trials, "picked": True} if self.picked else {}),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> HeldOut:
         """Read what :meth:`to_dict` wrote."""
         accepted, by_model = np.array(document["accepted"], np.intp), np.array(document["by_model"], np.float64)
-        return cls(accepted, by_model, int(document["drawn"]), float(document["confidence"]))
+        trials, picked = document.get("trials"), bool(document.get("picked", False))
+        return cls(accepted, by_model, int(document["drawn"]), float(document["confidence"]), trials, picked)
 
     def __str__(self) -> str:
+        if self.picked:
+            return (
+                f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points, by {self.retrainings} "
+                "models each, retrained without rows that models with no part in choosing the points picked to harm "
+                f"them (at least {rounded_down(self.lower_bound):.1%} with {percent(self.confidence)} confidence)"
+            )
         return (
             f"{self.validity:.2%} accepted over {int((self.accepted >= 0).sum())} points and {self.retrainings} "
             f"retrained models never used to choose them (at least {rounded_down(self.lower_bound):.1%} with "

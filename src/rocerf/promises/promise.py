@@ -287,3 +287,17 @@ class NearPoint(Protocol):
     def frozen_at(self, X: Array) -> Callable[[Array], Reading]:
         """The promise as it is at X (P, d): equal there, never below elsewhere; for points of the same people."""
         ...
+
+
+@runtime_checkable
+class Hardening(Protocol):
+    """What a promise adds that is read from deletions found so far, and learns of others by attacking points."""
+
+    @property
+    def rounds(self) -> int:
+        """How often points are attacked and, where they no longer hold, solved for again."""
+        ...
+
+    def harden(self, X: Array) -> None:
+        """Look for deletions that harm points (P, d); what is found lowers the promise from now on."""
+        ...

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from rocerf.errors import OptionError
-from rocerf.models.model import ExactModel, FirstOrderModel, LinearModel, Refittable
+from rocerf.models.model import ExactModel, FirstOrderModel, LinearModel, Proposing, Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
+from rocerf.promises.retrained_groups import FreshStarts, RetrainedGroups
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 
 #: Makes a promise about a model, at most k deletions, with an effort and a seed.
@@ -54,8 +55,9 @@ def _exact(model: Any) -> bool:
 PROMISES: dict[str, NamedPromise] = {}
 
 #: Promises of ours, whose sentences are said of nothing else.
-_OURS: dict[str, type[Promise]] = {
-    kind.name: kind for kind in (Retrained, Certified, FirstOrder, LocalLinear, SimulatedPromise)
+_OURS: dict[str, tuple[type[Promise], ...]] = {
+    "retrained": (Retrained, RetrainedGroups),
+    **{kind.name: (kind,) for kind in (Certified, FirstOrder, LocalLinear, SimulatedPromise)},
 }
 
 
@@ -74,8 +76,12 @@ def register_promise(
 
 register_promise(
     "retrained",
-    lambda model, k, effort, seed: Retrained(model, k, effort=effort, seed=seed),
-    _exact,
+    lambda model, k, effort, seed: (
+        Retrained(model, k, effort=effort, seed=seed)
+        if _exact(model)
+        else FreshStarts(effort=effort).about(model, k, seed=seed)
+    ),
+    lambda model: isinstance(model, ExactModel | Proposing),
     "survives every deletion our search finds, each truly retrained",
 )
 register_promise(
@@ -124,7 +130,7 @@ def promise_about(promise: Any, model: Refittable, k: int, effort: str, seed: in
     if isinstance(promise, str) and meant.name != promise:  # files and results know it by its own name
         raise OptionError(f"Expected a promise named {promise!r}, got one named {meant.name!r}; register it by that.")
     ours = _OURS.get(meant.name)
-    if ours is not None and (not isinstance(meant, ours) or meant.proven != ours.proven):
+    if ours is not None and (not isinstance(meant, ours) or meant.proven != ours[0].proven):
         raise OptionError(
             f"Expected a promise with a name of its own, as what is said of it goes by its name, got {meant.name!r}, "
             "which is one of ours; choose another name."

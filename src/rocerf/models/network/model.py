@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.design import Design
-from rocerf.models.model import RETRAININGS, FirstOrderModel, Refittable, Retraining, ValueAndSlope
+from rocerf.models.model import RETRAININGS, FirstOrderModel, Proposing, Retraining, ValueAndSlope
 from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.network import (
     Architecture,
@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     from rocerf.models.network.gauss_newton import GaussNewton
 
 
-class NeuralModel(FirstOrderModel, Refittable):
+#: Ways to guess which rows hold a point up.
+PROPOSALS = ("first order", "kernel")
+
+
+class NeuralModel(FirstOrderModel, Proposing):
     """A network with one logit, the rows it was trained on, and the way it is trained again.
 
     Make one with :meth:`fit` (the paper's network) or :meth:`from_torch` (any module). It accepts a person when
@@ -328,6 +332,23 @@ class NeuralModel(FirstOrderModel, Refittable):
         kept = [np.delete(rows, out) for out in gone]
         start = self.module if retraining == "warm" else None
         return self.retrainer.stack(Retrainings(self.train, self.design, kept, seeds, self.device, start, progress))
+
+    @property
+    def proposals(self) -> tuple[str, ...]:
+        """First-order effects (Gauss-Newton), and favourable rows that move the network as the point does."""
+        return PROPOSALS
+
+    def harms(self, X: Array, proposal: str = "first order") -> Array:
+        """How far deleting each training row alone is guessed to move the scores of points (P, d); shape (P, n)."""
+        if one_of(proposal, "proposal", PROPOSALS) == "kernel":
+            return np.asarray(-self.train.y * np.maximum(self._objective.kinship(X), 0.0))
+        return self._objective.effects(X)
+
+    def as_retrained(self, models: NetworkEnsemble, place: int) -> NeuralModel:
+        """One of the networks that :meth:`refitted` gave, with these training rows: to guess with."""
+        state = [values[0] for values in models[place : place + 1].arrays()]
+        module = with_state(copy.deepcopy(self.module), state)
+        return NeuralModel(self.train, module, self.design, self.retrainer, self._options)
 
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""

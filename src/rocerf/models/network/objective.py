@@ -14,11 +14,13 @@ initialisation moves the score more than a few deleted rows do, which is what th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.models.design import Design
@@ -28,6 +30,7 @@ from rocerf.models.network.ensemble import NetworkEnsemble
 from rocerf.models.network.gauss_newton import GaussNewton, gauss_newton
 from rocerf.models.network.network import Tensor, array, state_arrays, tensor
 from rocerf.models.network.slopes import NetworkSlopes
+from rocerf.passes import chunks
 from rocerf.types import Array
 
 #: Bytes of the Jacobians held at a time while people are asked for theirs.
@@ -77,9 +80,34 @@ class NetworkObjective:
 
     def row_gradients(self, rows: slice | NDArray[np.intp]) -> Array:
         """``g_i`` for these training rows, shape (m, p)."""
-        residuals = self._weights[rows] * LOGISTIC.residual(self._logits[rows], 1.0 - 2.0 * self.train.y[rows])
-        gradients = residuals[:, None] * self.logit_gradients(self.train.X[rows])
+        gradients = self._residuals(rows)[:, None] * self.logit_gradients(self.train.X[rows])
         return np.asarray(gradients + self.weight_decay * self.theta if self.weight_decay else gradients)
+
+    def effects(self, X: Array) -> Array:
+        """How far deleting each row alone moves the logits of points (P, d) to first order, shape (P, n)."""
+        solved = self.curvature.solve_tensor(self._jacobian(X))
+        residuals = tensor(self._residuals(slice(None)), self.device)
+        parts = [solved @ J.T * residuals[rows] for rows, J in self._row_jacobians()]
+        decayed = self.weight_decay * (array(solved) @ self.theta)[:, None] if self.weight_decay else 0.0
+        return np.asarray(np.concatenate([array(part) for part in parts], axis=1) + decayed)
+
+    def kinship(self, X: Array) -> Array:
+        """The cosine between the logit's slopes in the parameters at points (P, d) and at each row, shape (P, n)."""
+        own = functional.normalize(self._jacobian(X), dim=1)
+        parts = [array(own @ functional.normalize(J, dim=1).T) for _, J in self._row_jacobians()]
+        return np.concatenate(parts, axis=1)
+
+    def _jacobian(self, X: Array) -> Tensor:
+        return tensor(self.logit_gradients(X), self.device)
+
+    def _row_jacobians(self) -> Iterator[tuple[slice, Tensor]]:
+        """``J_i`` of all training rows in chunks, on the device."""
+        scaled = self._tensor(self.train.X)
+        for rows in chunks(len(scaled), max(1, JACOBIAN_BYTES // (8 * len(self.theta)))):
+            yield rows, self._slopes.jacobian(scaled[rows])
+
+    def _residuals(self, rows: slice | NDArray[np.intp]) -> Array:
+        return np.asarray(self._weights[rows] * LOGISTIC.residual(self._logits[rows], 1.0 - 2.0 * self.train.y[rows]))
 
     @cached_property
     def curvature(self) -> GaussNewton:

@@ -6,7 +6,8 @@ Plain stochastic gradient descent on the mean cross entropy of a batch,
 
 over the rows that a network still has, batch after batch. Networks with fewer rows have fewer batches in an epoch and
 wait, untouched, for the others; the last batch of an epoch is as short as it comes out. So a network in a stack is
-the network that would have been trained alone. On a GPU one step is captured as a CUDA graph and replayed.
+the network that would have been trained alone. On a GPU a kernel of our own does an epoch at once, where it fits
+(:mod:`rocerf.models.network.fused`); otherwise one step is captured as a CUDA graph and replayed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rocerf.types import Array, Progress
 Rows = NDArray[np.intp]
 
 #: Networks trained side by side: more share each call's overhead, fewer fit the caches of a small machine.
-STACK_ON_CPU = 128
+STACK_ON_CPU = 1024
 STACK_ON_GPU = 1024
 
 
@@ -112,9 +113,19 @@ def _train_part(
 ) -> list[Array]:
     precision = getattr(torch, training.precision)
     where = torch.device(device)
+    if where.type == "cpu":
+        from rocerf.models.network.cpu_training import train_on_cpu
+
+        return train_on_cpu(task, start, kept, seeds, training, tell)
     # A graph is captured on the current device, which must be the one that is meant.
     if where.type == "cuda" and where.index is not None:
         torch.cuda.set_device(where)
+    if where.type == "cuda":
+        from rocerf.models.network.fused import train_fused
+
+        trained = train_fused(task, start, kept, seeds, training, where, tell)
+        if trained is not None:
+            return trained
     run = _Run(task, start, max(map(len, kept)), training, where, precision)
     advance = run.captured() if run.device.type == "cuda" else run.step
     # Drawing orders lets go of the interpreter lock, so many are drawn at once, and the next epoch's ahead of time.
@@ -140,14 +151,19 @@ def _batches(
     table = np.full((len(kept), steps * training.batch_size), -1, np.int64)
 
     def fill(network: int) -> None:
-        rows = kept[network]
-        if training.shuffle:
-            # From 1: NumPy takes [seed, 0] for seed alone, which draws the network's first weights.
-            rows = np.random.default_rng([seeds[network], 1 + epoch]).permutation(rows)
+        rows = epoch_order(kept[network], seeds[network], epoch, training)
         table[network, : len(rows)] = rows
 
     list(pool.map(fill, range(len(kept))))
     return table.reshape(len(kept), steps, training.batch_size).transpose(1, 0, 2)
+
+
+def epoch_order(rows: Rows, seed: int, epoch: int, training: Training) -> Rows:
+    """The rows in the order in which the network of this seed sees them in an epoch."""
+    if not training.shuffle:
+        return rows
+    # From 1: NumPy takes [seed, 0] for seed alone, which draws the network's first weights.
+    return np.random.default_rng([seed, 1 + epoch]).permutation(rows)
 
 
 class _Run:

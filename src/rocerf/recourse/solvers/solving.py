@@ -18,7 +18,7 @@ from rocerf.errors import OptionError
 from rocerf.models.model import Refittable
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Learning, PerPerson, Promise
+from rocerf.promises.promise import Hardening, Learning, PerPerson, Promise
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
 from rocerf.recourse.solvers.penalty import solve_by_penalty
@@ -115,7 +115,33 @@ class Solver:
             return _person_by_person(promise, master, delta, progress)
         solver = SOLVERS[self.name]
         near: dict[str, Any] = {"anchors": self.train.X, "seed": self.seed} if solver.needs == "values" else {}
-        return solver.solve(promise, master, delta, progress=progress, **near)
+
+        def solve(problem: Master, tell: Progress | None = None) -> Solution:
+            return solver.solve(promise, problem, delta, progress=tell, **near)
+
+        found = solve(master, progress)
+        return hardened(promise, master, delta, solve, found) if isinstance(promise, Hardening) else found
+
+
+def hardened(
+    promise: Any, master: Master, delta: float, solve: Callable[[Master], Solution], solution: Solution
+) -> Solution:
+    """The solution after rounds of attack: whoever no longer holds once their point was attacked is solved for again.
+
+    Who still does not after the last round keeps the point, and the gate will see to it.
+    """
+    for _ in range(promise.rounds):
+        found = np.flatnonzero(solution.outcomes == Outcome.FOUND)
+        promise.harden(solution.points[found])
+        reading = promise.read(solution.points[found])
+        solution.values[found] = reading.foreseen
+        broken = found[reading.foreseen < delta + GUARD / 2]
+        if not len(broken):
+            break
+        again = solve(master.of(broken))
+        for place, person in enumerate(broken):
+            solution.take(int(person), again.only(place))
+    return solution
 
 
 def _person_by_person(promise: PerPerson, master: Master, delta: float, progress: Progress | None) -> Solution:

@@ -1,0 +1,85 @@
+"""How points fare without rows that others picked: models that had no part in choosing the points.
+
+For each of a few *attackers*, trained again on all rows from starts that nothing else has seen, the rows picked at a
+point by the attacker's own first proposal are deleted, and models are retrained from fresh starts without them. A group
+retrained for one point serves others at which it does at least 97 % of the harm that the attacker guesses for their own
+worst rows (:mod:`rocerf.deletion.cover`).
+
+For one person the trials are the models of their groups, independent given the point and the rows. For the batch,
+people share models, so their pairs are not independent: one person is drawn (by seed) for each model, and those are.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from rocerf.deletion.cover import serving
+from rocerf.deletion.group_attack import other_starts, seed_for
+from rocerf.deletion.groups import Groups
+from rocerf.models.model import Proposing
+from rocerf.passes import chunks
+from rocerf.promises.held_out import HeldOut
+from rocerf.types import Array, Mask, Places
+
+#: Numbers in one matrix of harms, points times rows.
+HARMS = 2**24
+
+
+class PickedCheck:
+    """Checks points of one model against deletions of at most k rows picked by ``attackers`` models.
+
+    Groups of ``models`` each are retrained as they are asked for, and kept: a point that is merely rounded later is
+    served by those of the point itself.
+    """
+
+    def __init__(self, model: Proposing, k: int, attackers: int, models: int, confidence: float, seed: int) -> None:
+        self.model, self.k, self.models, self.confidence, self.seed = model, k, models, confidence, seed
+        self._attackers = attackers
+        self._groups = [Groups() for _ in range(attackers)]
+
+    @cached_property
+    def attackers(self) -> list[Proposing]:
+        """The models that pick, trained at first use."""
+        return other_starts(self.model, self._attackers, seed=seed_for(self.seed, 0))
+
+    def of(self, points: Array) -> HeldOut | None:
+        """How points (P, d) fare; missing points are counted as -1."""
+        found = np.flatnonzero(np.isfinite(points).all(axis=1))
+        if not len(found):
+            return None
+        accepted = np.full(len(points), -1, np.intp)
+        accepted[found] = 0
+        shares, drawn, trials = [], 0, 0
+        for number in range(self._attackers):
+            verdicts, group = self._verdicts(points[found], number)
+            accepted[found] += verdicts.sum(axis=0)
+            shares.append(verdicts.mean(axis=1))
+            drawn += self._drawn(verdicts, group, number)
+            trials += self.models * len(np.unique(group))
+        return HeldOut(accepted, np.concatenate(shares), drawn, self.confidence, trials, picked=True)
+
+    def _verdicts(self, X: Array, number: int) -> tuple[Mask, Places]:
+        """Whether the models without the rows picked for each point accept it, (models, P), and its group, (P,)."""
+        groups, attacker = self._groups[number], self.attackers[number]
+        own = np.empty(len(X), np.intp)
+        for part in chunks(len(X), max(1, HARMS // len(self.model.train))):
+            harms = attacker.harms(X[part], attacker.proposals[0])
+            new, own[part] = serving(harms, self.k, groups)
+            if new or not len(groups):
+                sets = new or [np.empty(0, np.intp)]
+                groups.retrain(self.model, sets, self.models, seed=seed_for(self.seed, 1 + number, len(groups)))
+        verdicts = np.empty((self.models, len(X)), bool)
+        for group in np.unique(own):
+            verdicts[:, own == group] = groups.of(int(group)).scores(X[own == group]) >= 0
+        return verdicts, own
+
+    def _drawn(self, verdicts: Mask, group: Places, number: int) -> int:
+        """How many models accept the one person drawn for them among those whom their group serves."""
+        rng, accepted = np.random.default_rng([self.seed, number]), 0
+        for own in np.unique(group):
+            people = np.flatnonzero(group == own)
+            chosen = rng.choice(people, size=len(verdicts))
+            accepted += int(verdicts[np.arange(len(verdicts)), chosen].sum())
+        return accepted
