@@ -132,7 +132,9 @@ class Table:
 
 
 def _short(row: dict[str, Any]) -> str:
-    parts = [f"{judge} {row[judge]['accepted']:.4f}" for judge in ("itself", "outsider_1", "outsider_2") if judge in row]
+    parts = [
+        f"{judge} {row[judge]['accepted']:.4f}" for judge in ("itself", "outsider_1", "outsider_2") if judge in row
+    ]
     if "thorough" in row:
         parts.append(f"thorough {row['thorough']['accepted']:.4f} ({row['thorough_seconds']:.0f} s)")
     if row["groups"]:

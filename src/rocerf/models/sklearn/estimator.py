@@ -283,8 +283,8 @@ class EstimatorModel(Proposing):
 
     @cached_property
     def _proposals(self) -> Proposals:
-        """Guesses are made once they are asked for: leaves of all training rows take a while."""
-        return Proposals(self.train, self._asked, expit(self.score(self.train.X) + self.offset))
+        """Leaves of all training rows take a while: they are asked for with the first guess."""
+        return Proposals(self.train, self._asked, lambda X: expit(self.score(X) + self.offset))
 
     @property
     def proposals(self) -> tuple[str, ...]:

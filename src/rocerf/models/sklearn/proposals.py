@@ -15,14 +15,14 @@ know their training rows by heart, more or less, so the residual is one between 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
@@ -48,13 +48,13 @@ class Proposals:
 
     train: TrainingSet
     estimator: Any
-    #: Probability of the favourable label at the training rows (n,), NaN where there is none.
-    chances: Array
+    #: Says the probability of the favourable label at points, (m, d) -> (m,), NaN where there is none.
+    chance: Callable[[Array], Array]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """Ways to guess, the most trustworthy first."""
-        return (LEAVES, NEIGHBOURS) if self._shared else (NEIGHBOURS, NEAREST)
+        """Ways to guess, the most trustworthy first; one row is asked about, not all."""
+        return (LEAVES, NEIGHBOURS) if self._trees else (NEIGHBOURS, NEAREST)
 
     def harms(self, X: Array, proposal: str) -> Array:
         """How far deleting each row is guessed to move the scores of points (P, d), shape (P, n)."""
@@ -70,11 +70,22 @@ class Proposals:
         return harms
 
     @cached_property
-    def _shared(self) -> tuple[SharedLeaves, ...]:
+    def _trees(self) -> tuple[Trees, ...]:
         try:
-            return tuple(SharedLeaves.of(trees, self.train) for trees in trees_in(self.estimator))
-        except Exception:  # other packages' trees, or a user's own: then it is a guess without them
+            found = trees_in(self.estimator)
+            return found if all(trees.leaves(self.train.X[:1]).size for trees in found) else ()
+        except Exception:  # other packages' trees, or a user's own, that cannot be asked: a guess without them will do
             return ()
+
+    @cached_property
+    def _shared(self) -> tuple[SharedLeaves, ...]:
+        return tuple(SharedLeaves.of(trees, self.train) for trees in self._trees)
+
+    @cached_property
+    def _chances(self) -> Array:
+        """Of the training rows (n,), the usual one where the model says nothing."""
+        chances = self.chance(self.train.X)
+        return np.where(np.isnan(chances), _usual(self.train.y, _weights(self.train)), chances)
 
     def _by_distance(self, X: Array, usual: float) -> Array:
         """Residuals times a kernel of the distance, for points (m, d): shape (m, n).
@@ -87,9 +98,8 @@ class Proposals:
         squares = (points**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2.0 * points @ rows.T
         width = np.partition(squares, min(WITHIN, len(rows)) - 1, axis=1)[:, [min(WITHIN, len(rows)) - 1]]
         kernel = np.exp(-np.maximum(squares, 0.0) / np.maximum(width, 1e-12))
-        share = weights @ train.y / weights.sum()
-        chances = np.where(np.isnan(self.chances), share, self.chances)
-        return np.asarray(-(train.y - usual * share - (1.0 - usual) * chances) * weights * kernel)
+        expected = usual * _usual(train.y, weights) + (1.0 - usual) * self._chances
+        return np.asarray(-(train.y - expected) * weights * kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +146,7 @@ def leaf_effects(leaves: Leaves, trees: Trees, train: TrainingSet) -> Array:
 def _share_effects(leaves: Leaves, y: Array, weights: Array) -> Array:
     """Of trees whose leaves' favourable shares are averaged."""
     effects = np.zeros(leaves.shape)
-    usual, average = weights @ y / weights.sum(), weights.mean()
+    usual, average = _usual(y, weights), weights.mean()
     for tree, column in enumerate(leaves.T):
         size = _in_leaf(column, weights) + average
         share = (_in_leaf(column, weights * y) + average * usual) / size
@@ -158,8 +168,7 @@ def _boosting_effects(leaves: Leaves, trees: Trees, y: Array, weights: Array) ->
 
 def replayed(leaves: Leaves, trees: Trees, y: Array, weights: Array) -> Iterator[tuple[Leaves, Array, Array]]:
     """For each boosted tree: the leaves, the log-odds before it and what it adds to them; each (n,)."""
-    usual = np.clip(weights @ y / weights.sum(), 1e-9, 1.0 - 1e-9)
-    margin = np.full(len(y), np.log(usual / (1.0 - usual)))
+    margin = np.full(len(y), logit(np.clip(_usual(y, weights), 1e-9, 1.0 - 1e-9)))
     for column in leaves.T:
         chance = expit(margin)
         slope = _in_leaf(column, weights * (chance - y))
@@ -176,6 +185,11 @@ def _in_leaf(leaves: Leaves, values: Array) -> Array:
 
 def _weights(train: TrainingSet) -> Array:
     return np.ones(len(train)) if train.weights is None else np.asarray(train.weights, dtype=np.float64)
+
+
+def _usual(y: Array, weights: Array) -> float:
+    """The favourable share of all rows."""
+    return float(weights @ y / weights.sum())
 
 
 def _class_weights(given: Any, train: TrainingSet) -> Array:
