@@ -68,16 +68,17 @@ def scores_without(model: EstimatorModel, points: np.ndarray, rows: list[np.ndar
 def test_rows_of_shared_leaves_lower_scores_more_than_others_do(estimator: Any) -> None:
     model = EstimatorModel.fit(estimator, TRAIN)
     assert isinstance(model, Proposing)
-    assert model.proposals == ("leaves", "neighbours")
-    points = accepted(model, 8)
-    harms = model.harms(points, "leaves")
-    assert harms.shape == (8, len(TRAIN))
-    assert harms.dtype == np.float64
-    rng = np.random.default_rng(1)
-    picked = scores_without(model, points, [np.argsort(h)[:K] for h in harms])
+    boosted = "Boosting" in type(estimator).__name__
+    assert model.proposals == (("leaves", "later trees", "neighbours") if boosted else ("leaves", "neighbours"))
+    points, rng = accepted(model, 8), np.random.default_rng(1)
     at_random = scores_without(model, points, [rng.permutation(len(TRAIN))[:K] for _ in points])
-    assert picked.mean() < at_random.mean() - 0.3
-    assert (picked < 0).sum() > (at_random < 0).sum()
+    for proposal in model.proposals[:-1]:
+        harms = model.harms(points, proposal)
+        assert harms.shape == (8, len(TRAIN))
+        assert harms.dtype == np.float64
+        picked = scores_without(model, points, [np.argsort(h)[:K] for h in harms])
+        assert picked.mean() < at_random.mean() - 0.3
+        assert (picked < 0).sum() > (at_random < 0).sum()
 
 
 @pytest.mark.parametrize("estimator", WITHOUT_TREES)
@@ -105,8 +106,9 @@ def test_harms_follow_what_single_deletions_do(estimator: Any) -> None:
     points = accepted(model, 5)
     before = model.score(points)
     moved = np.array([model.without([row]).score(points) - before for row in train.ids]).T
-    harms = model.harms(points, "leaves")
-    assert np.mean([spearmanr(h, m).statistic for h, m in zip(harms, moved, strict=True)]) > 0.3
+    for proposal in model.proposals[:-1]:
+        harms = model.harms(points, proposal)
+        assert np.mean([spearmanr(h, m).statistic for h, m in zip(harms, moved, strict=True)]) > 0.3
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -141,9 +143,9 @@ def test_a_leaf_share_moves_by_what_leaving_one_row_out_moves_it() -> None:
     assert np.allclose(model.harms(np.array(train.X[:1]), "leaves")[0], left_out, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("proposal", ["leaves", "neighbours"])
+@pytest.mark.parametrize("proposal", ["leaves", "later trees", "neighbours"])
 def test_chunks_do_not_matter(proposal: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = EstimatorModel.fit(RandomForestClassifier(10), TRAIN)
+    model = EstimatorModel.fit(HistGradientBoostingClassifier(max_iter=10), TRAIN)
     points = accepted(model, 9)
     at_once = model.harms(points, proposal)
     monkeypatch.setattr(proposals, "BLOCK", 2 * len(TRAIN) + 1)
@@ -189,7 +191,7 @@ def test_rows_of_pipelines_are_prepared_by_their_steps() -> None:
     fitted = mixed("ignore", HistGradientBoostingClassifier(max_iter=20, min_samples_leaf=5)).fit(frame, y)
     model = rocerf.from_pipeline(fitted, frame, y, otherwise="estimator")
     assert isinstance(model, EstimatorModel)
-    assert model.proposals == ("leaves", "neighbours")
+    assert model.proposals == ("leaves", "later trees", "neighbours")
     ready = np.asarray(fitted[0].transform(frame), dtype=np.float64)
     assert np.isnan(ready).any()
     (by_pipeline,), (bare,) = trees_in(model._estimator), trees_in(fitted[-1])

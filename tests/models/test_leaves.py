@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from problems import random_training_set
 from rocerf import TrainingSet
 from rocerf.models.sklearn.leaves import trees_in
-from rocerf.models.sklearn.proposals import replayed
+from rocerf.models.sklearn.replay import followed, stages
 
 ROWS = random_training_set(4, n=150, weights=True)
 X, Y = np.array(ROWS.X), np.asarray(ROWS.y)
@@ -93,8 +93,26 @@ def test_boosting_is_replayed_from_the_leaves_alone(estimator: Any) -> None:
     if estimator.get_params().get("class_weight"):
         weights = weights * np.where(Y == 1, len(Y) / (2 * Y.sum()), len(Y) / (2 * (1 - Y).sum()))
     (trees,) = trees_in(fitted)
-    *_, (_, margin, step) = replayed(trees.leaves(X), trees, Y.astype(float), weights)
-    assert np.allclose(margin + step, fitted.decision_function(X), rtol=0.0, atol=1e-5)
+    margins, steps = stages(trees.leaves(X), trees, Y.astype(float), weights)
+    assert np.allclose(margins[-1] + steps[-1], fitted.decision_function(X), rtol=0.0, atol=1e-5)
+
+
+def test_later_trees_are_followed_as_small_changes_of_weights_show() -> None:
+    """Derivatives through all trees against replays with one weight a little larger or smaller."""
+    fitted = HistGradientBoostingClassifier(max_iter=12, min_samples_leaf=5, l2_regularization=0.5).fit(X, Y)
+    (trees,) = trees_in(fitted)
+    leaves, y, weights = trees.leaves(X), Y.astype(float), np.asarray(ROWS.weights)
+
+    def replay(own: np.ndarray) -> np.ndarray:
+        margins, steps = stages(leaves, trees, y, own)
+        return np.asarray(margins[-1] + steps[-1])
+
+    points, tiny = [0, 7, 30], 1e-5
+    effects = followed(leaves, leaves[points], trees, y, weights)
+    for row in range(0, 150, 10):
+        moved = tiny * (np.arange(150) == row)
+        slopes = (replay(weights + moved) - replay(weights - moved)) / (2.0 * tiny)
+        assert np.allclose(effects[:, row], -weights[row] * slopes[points], rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +200,9 @@ def test_other_packages_are_asked_through_their_own_methods(package: str) -> Non
 def test_other_packages_where_they_are_installed(package: str, name: str, options: Any, precision: float) -> None:
     fitted = getattr(pytest.importorskip(package), name)(**options).fit(X, Y)
     (trees,) = trees_in(fitted)
-    *_, (_, margin, step) = replayed(trees.leaves(X), trees, Y.astype(float), np.ones(len(Y)))
+    margins, steps = stages(trees.leaves(X), trees, Y.astype(float), np.ones(len(Y)))
     chance = fitted.predict_proba(X)[:, 1]
-    assert np.allclose(margin + step, np.log(chance / (1.0 - chance)), rtol=0.0, atol=precision)
+    assert np.allclose(margins[-1] + steps[-1], np.log(chance / (1.0 - chance)), rtol=0.0, atol=precision)
 
 
 def test_a_training_set_is_not_needed_to_find_trees() -> None:

@@ -288,7 +288,7 @@ class EstimatorModel(Proposing):
 
     @property
     def proposals(self) -> tuple[str, ...]:
-        """Ways to guess which rows hold a point up: shared "leaves" of trees, "neighbours", and "nearest" without."""
+        """Ways to guess which rows hold a point up (:mod:`rocerf.models.sklearn.proposals`), the best first."""
         return self._proposals.names
 
     def harms(self, X: Array, proposal: str) -> Array:

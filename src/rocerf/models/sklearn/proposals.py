@@ -7,6 +7,8 @@ those of the stage at which the tree was grown, so the boosting is replayed from
 the leaves that the point and the row share are added up. Every leaf counts one average row more than it has: a row that
 is alone in its leaf would have no effect otherwise, since what takes its place is not in the leaf.
 
+*Later trees.* The same for boosted trees, with what later trees make of the change (:mod:`.replay`).
+
 *Neighbours.* Rows count by their residual and their distance to the point, in units of the columns' spread. Models
 know their training rows by heart, more or less, so the residual is one between the model's and the usual chance.
 
@@ -22,21 +24,25 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.sklearn.estimator_fitting import own_labels
 from rocerf.models.sklearn.leaves import Leaves, Trees, trees_in
+from rocerf.models.sklearn.replay import followed, in_leaf, stages
 from rocerf.types import Array
 
-LEAVES, NEIGHBOURS, NEAREST = "leaves", "neighbours", "nearest"
+LEAVES, LATER, NEIGHBOURS, NEAREST = "leaves", "later trees", "neighbours", "nearest"
 
 #: Harms (points times rows) computed at a time.
 BLOCK = 4_000_000
 
 #: Pairs of a row and a tree kept; of more trees, every so many are asked.
 PAIRS = 40_000_000
+
+#: Pairs of a row and a boosted tree up to which changes are followed through later trees.
+FOLLOWED = 10_000_000
 
 #: The kernel of a point reaches as far as this many of its nearest rows.
 WITHIN = 10
@@ -54,7 +60,9 @@ class Proposals:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Ways to guess, the most trustworthy first; one row is asked about, not all."""
-        return (LEAVES, NEIGHBOURS) if self._trees else (NEIGHBOURS, NEAREST)
+        if not self._trees:
+            return NEIGHBOURS, NEAREST
+        return (LEAVES, LATER, NEIGHBOURS) if self._boosted is not None else (LEAVES, NEIGHBOURS)
 
     def harms(self, X: Array, proposal: str) -> Array:
         """How far deleting each row is guessed to move the scores of points (P, d), shape (P, n)."""
@@ -65,6 +73,10 @@ class Proposals:
             if proposal == LEAVES:
                 for shared in self._shared:
                     harms[part] += shared.harms(X[part])
+            elif proposal == LATER and self._boosted is not None:
+                y, weights = _taught(self._boosted, self.train)
+                asked = self._boosted.leaves(X[part])
+                harms[part] = followed(self._leaves, asked, self._boosted, y, weights)
             else:
                 harms[part] = self._by_distance(X[part], 1.0 if proposal == NEAREST else 0.5)
         return harms
@@ -76,6 +88,19 @@ class Proposals:
             return found if all(trees.leaves(self.train.X[:1]).size for trees in found) else ()
         except Exception:  # other packages' trees, or a user's own, that cannot be asked: a guess without them will do
             return ()
+
+    @cached_property
+    def _boosted(self) -> Trees | None:
+        """The one ensemble of boosted trees that decides, if it is one and not too large to be followed."""
+        if len(self._trees) != 1 or self._trees[0].rate is None:
+            return None
+        count = self._trees[0].leaves(self.train.X[:1]).shape[1]
+        return self._trees[0] if count * len(self.train) <= FOLLOWED else None
+
+    @cached_property
+    def _leaves(self) -> Leaves:
+        """Of the training rows in the one ensemble, (n, T)."""
+        return self._trees[0].leaves(self.train.X)
 
     @cached_property
     def _shared(self) -> tuple[SharedLeaves, ...]:
@@ -137,9 +162,7 @@ class SharedLeaves:
 
 def leaf_effects(leaves: Leaves, trees: Trees, train: TrainingSet) -> Array:
     """What deleting each row does to its leaf of each tree, for leaves (n, T) of the rows: shape (n, T)."""
-    y, weights = train.y.astype(np.float64), _weights(train)
-    if trees.class_weight is not None:
-        weights = weights * _class_weights(trees.class_weight, train)
+    y, weights = _taught(trees, train)
     return _share_effects(leaves, y, weights) if trees.rate is None else _boosting_effects(leaves, trees, y, weights)
 
 
@@ -148,8 +171,8 @@ def _share_effects(leaves: Leaves, y: Array, weights: Array) -> Array:
     effects = np.zeros(leaves.shape)
     usual, average = _usual(y, weights), weights.mean()
     for tree, column in enumerate(leaves.T):
-        size = _in_leaf(column, weights) + average
-        share = (_in_leaf(column, weights * y) + average * usual) / size
+        size = in_leaf(column, weights) + average
+        share = (in_leaf(column, weights * y) + average * usual) / size
         effects[:, tree] = -weights * (y - share) / (size - weights) / leaves.shape[1]
     return effects
 
@@ -158,33 +181,24 @@ def _boosting_effects(leaves: Leaves, trees: Trees, y: Array, weights: Array) ->
     """Of trees that are added up: logistic loss, Newton's steps in the leaves, replayed."""
     rate = 1.0 if trees.rate is None else trees.rate
     effects = np.zeros(leaves.shape)
-    for tree, (column, margin, step) in enumerate(replayed(leaves, trees, y, weights)):
+    for tree, (column, margin, step) in enumerate(zip(leaves.T, *stages(leaves, trees, y, weights), strict=True)):
         chance = expit(margin)
         gradient, curvature = weights * (chance - y), weights * chance * (1.0 - chance)
-        size = _in_leaf(column, curvature) + trees.shrinkage + curvature.mean()
+        size = in_leaf(column, curvature) + trees.shrinkage + curvature.mean()
         effects[:, tree] = (rate * gradient + step * curvature) / np.maximum(size - curvature, 1e-9)
     return effects
 
 
-def replayed(leaves: Leaves, trees: Trees, y: Array, weights: Array) -> Iterator[tuple[Leaves, Array, Array]]:
-    """For each boosted tree: the leaves, the log-odds before it and what it adds to them; each (n,)."""
-    margin = np.full(len(y), logit(np.clip(_usual(y, weights), 1e-9, 1.0 - 1e-9)))
-    for column in leaves.T:
-        chance = expit(margin)
-        slope = _in_leaf(column, weights * (chance - y))
-        size = _in_leaf(column, weights * chance * (1.0 - chance)) + trees.shrinkage
-        step = -(trees.rate or 1.0) * slope / np.maximum(size, 1e-9)
-        yield column, margin, step
-        margin = margin + step
-
-
-def _in_leaf(leaves: Leaves, values: Array) -> Array:
-    """For each row the sum of the values (n,) in its leaf."""
-    return np.asarray(np.bincount(leaves + 1, values)[leaves + 1])
-
-
 def _weights(train: TrainingSet) -> Array:
     return np.ones(len(train)) if train.weights is None else np.asarray(train.weights, dtype=np.float64)
+
+
+def _taught(trees: Trees, train: TrainingSet) -> tuple[Array, Array]:
+    """Labels 0 and 1 and weights of the rows as the trees were taught them, (n,) each."""
+    weights = _weights(train)
+    if trees.class_weight is not None:
+        weights = weights * _class_weights(trees.class_weight, train)
+    return train.y.astype(np.float64), weights
 
 
 def _usual(y: Array, weights: Array) -> float:
