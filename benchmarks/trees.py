@@ -93,7 +93,7 @@ def measure(model: rocerf.EstimatorModel, people: np.ndarray, method: str, share
 def told(row: dict[str, Any]) -> str:
     """One line of the table."""
     if "cost" not in row:
-        return f"{row.get('refused', 'nobody answered')} ({row['seconds_per_person']:.1f} s/person)"
+        return f" {row.get('refused', 'nobody answered')} ({row['seconds_per_person']:.1f} s/person)"
     return (
         f"{row['answered']:>4}/{row['people']:<4}{row['cost']:>8.3f}{row['seconds_per_person']:>10.2f}"
         f"{row['survive_picked']:>10.1%}{row['survive_random']:>10.1%}{row['score']:>9.2f}{row['score_picked']:>9.2f}"
