@@ -9,18 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet, rows_in
 from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.expected_time import seconds_of
-from rocerf.models.model import RETRAININGS, Refittable, Retraining
+from rocerf.models.model import RETRAININGS, Proposing, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
@@ -40,6 +41,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     threshold_for,
     weight_option,
 )
+from rocerf.models.sklearn.proposals import Proposals
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
@@ -101,7 +103,7 @@ class EstimatorEnsemble:
         return np.array(scores, dtype=np.float64).reshape(len(self), len(X))
 
 
-class EstimatorModel(Refittable):
+class EstimatorModel(Proposing):
     """A fitted scikit-learn classifier with the rows it was fitted on.
 
     Make one with :meth:`fit` or :meth:`from_sklearn`. It accepts a person when ``score >= 0``: the log-odds of the
@@ -285,6 +287,24 @@ class EstimatorModel(Refittable):
         """So many times what one fit on all rows takes."""
         unfitted, names = reseeded(self._estimator, self.seed, 0), names_of(self._asked)
         return count * seconds_of(lambda: fitted_on(unfitted, self.train, names))
+
+    @cached_property
+    def _proposals(self) -> Proposals:
+        """Leaves of all training rows take a while: they are asked for with the first guess."""
+        return Proposals(self.train, self._asked, lambda X: expit(self.score(X) + self.offset))
+
+    @property
+    def proposals(self) -> tuple[str, ...]:
+        """Ways to guess which rows hold a point up (:mod:`rocerf.models.sklearn.proposals`), the best first."""
+        return self._proposals.names
+
+    def harms(self, X: Array, proposal: str) -> Array:
+        """How far deleting each training row alone is guessed to move the scores of points (P, d); shape (P, n)."""
+        return self._proposals.harms(X, proposal)
+
+    def as_retrained(self, models: EstimatorEnsemble, place: int) -> EstimatorModel:
+        """One of the estimators that :meth:`refitted` gave, as a model of these training rows: to guess with."""
+        return EstimatorModel(self.train, models.estimators[place], threshold=self.threshold, seed=self.seed)
 
     def restored(self, arrays: Sequence[Array]) -> NoReturn:
         """Fitted estimators are not arrays: they are fitted again from their seeds."""
