@@ -100,7 +100,8 @@ class _Hunt:
         self.model, self.k, self.effort, self.seed = model, k, effort, seed
         self._progress, self._points, self._done = progress, points, 0
         self.groups, self.names, self._seen = Groups(), ["nothing deleted"], {b""}
-        self.groups.retrain(model, [np.empty(0, np.intp)], max(2, effort.starts), seed=seed_for(seed, BASE))
+        base = max(2, effort.starts)
+        self.groups.retrain(model, [np.empty(0, np.intp)], base, seed=seed_for(seed, BASE), starts=base)
         differ = refits_differ(self.groups, model)
         self.starts, self.confirming = (effort.starts, effort.confirming) if differ else (1, 0)
         others = other_starts(model, effort.others if differ else 0, seed=seed_for(seed, OTHERS))
@@ -162,9 +163,7 @@ class _Hunt:
                 new.append(rows)
         if new:
             # All sets from the same starts: they are compared, and whoever wins is retrained from others.
-            same = self.confirming > 0
-            seed = seed_for(self.seed, BASE) if same else seed_for(self.seed, BASE, len(self.groups))
-            self.groups.retrain(self.model, new, self.starts, seed=seed, same_starts=same)
+            self.groups.retrain(self.model, new, self.starts, seed=seed_for(self.seed, BASE), starts=self.starts)
             self.names.extend([name] * len(new))
 
     def _confirm(self, X: Array, worst: Places, tried: int) -> None:
@@ -180,7 +179,7 @@ class _Hunt:
                 [self.groups.sets[group] for group in distinct],
                 self.confirming,
                 seed=seed_for(self.seed, CONFIRMING, self._done),
-                same_starts=True,
+                starts=self.confirming,
             )
             outcomes = again.outcomes(X)
             reported = Outcomes(

@@ -48,8 +48,8 @@ class Groups:
     """G sets of deleted rows, the models retrained without each, and how they came about.
 
     ``sizes`` (G,) counts the models of each group; they stand one after another in ``models``. ``calls`` are the
-    (seed, groups, models in each, same starts) of every retraining, from which models that cannot be written down come
-    about again.
+    (seed, groups, models in each, different starts) of every retraining, from which models that cannot be written down
+    come about again.
     """
 
     sets: list[Places] = field(default_factory=list)
@@ -72,21 +72,22 @@ class Groups:
         each: int,
         *,
         seed: int,
-        same_starts: bool = False,
+        starts: int,
         progress: Progress | None = None,
     ) -> Groups:
-        """Retrain without each of these sets, from so many fresh starts; the new groups, which are added here.
+        """Retrain without each of these sets, so many models ``each``; the new groups, which are added here.
 
-        With ``same_starts`` all sets have the same ones, which compares them more sharply.
+        There are at most so many different ``starts``, which the sets take in turn: as many as models in a group, and
+        all sets have the same ones, which compares them most sharply. Starts in common also spare drawing orders.
         """
         ids = model.train.ids
-        trials = list(range(each)) * len(sets) if same_starts else None
+        trials = [trial % starts for trial in range(each * len(sets))]
         deletions = [ids[rows] for rows in sets for _ in range(each)]
         fresh = Groups(
             list(sets),
             np.full(len(sets), each, np.intp),
             model.refitted(deletions, seed=seed, trials=trials, progress=progress),
-            [(seed, len(sets), each, int(same_starts))],
+            [(seed, len(sets), each, starts)],
         )
         self.add(fresh)
         return fresh
@@ -97,6 +98,15 @@ class Groups:
         self.sets = [*self.sets, *others.sets]
         self.sizes = np.concatenate([self.sizes, others.sizes])
         self.calls = [*self.calls, *others.calls]
+
+    @property
+    def own_starts(self) -> Places:
+        """A number for the start of each model, (M,): the same one for models that began alike."""
+        parts, seen = [np.empty(0, np.intp)], 0
+        for _, count, each, starts in self.calls:
+            parts.append(seen + np.arange(count * each) % starts)
+            seen += min(starts, count * each)
+        return np.concatenate(parts)
 
     def of(self, group: int) -> Any:
         """The models of one group."""

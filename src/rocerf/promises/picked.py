@@ -6,7 +6,8 @@ retrained for one point serves others at which it does at least 97 % of the harm
 worst rows (:mod:`rocerf.deletion.cover`).
 
 For one person the trials are the models of their groups, independent given the point and the rows. For the batch,
-people share models, so their pairs are not independent: one person is drawn (by seed) for each model, and those are.
+people share models, and models of different groups may share a start, so their pairs are not independent: for each
+start one model and one of its people are drawn (by seed), and those are.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from rocerf.types import Array, Mask, Places
 
 #: Numbers in one matrix of harms, points times rows.
 HARMS = 2**24
+
+#: Different starts of the models retrained together; where there are more models, some have a start in common.
+STARTS = 200
 
 
 class PickedCheck:
@@ -56,8 +60,8 @@ class PickedCheck:
             verdicts, group = self._verdicts(points[found], number)
             accepted[found] += verdicts.sum(axis=0)
             shares.append(verdicts.mean(axis=1))
-            drawn += self._drawn(verdicts, group, number)
-            trials += self.models * len(np.unique(group))
+            accepting, asked = self._drawn(verdicts, group, number)
+            drawn, trials = drawn + accepting, trials + asked
         return HeldOut(accepted, np.concatenate(shares), drawn, self.confidence, trials, picked=True)
 
     def _verdicts(self, X: Array, number: int) -> tuple[Mask, Places]:
@@ -69,17 +73,24 @@ class PickedCheck:
             new, own[part] = serving(harms, self.k, groups)
             if new or not len(groups):
                 sets = new or [np.empty(0, np.intp)]
-                groups.retrain(self.model, sets, self.models, seed=seed_for(self.seed, 1 + number, len(groups)))
+                seed = seed_for(self.seed, 1 + number, len(groups))
+                groups.retrain(self.model, sets, self.models, seed=seed, starts=STARTS)
         verdicts = np.empty((self.models, len(X)), bool)
         for group in np.unique(own):
             verdicts[:, own == group] = groups.of(int(group)).scores(X[own == group]) >= 0
         return verdicts, own
 
-    def _drawn(self, verdicts: Mask, group: Places, number: int) -> int:
-        """How many models accept the one person drawn for them among those whom their group serves."""
-        rng, accepted = np.random.default_rng([self.seed, number]), 0
-        for own in np.unique(group):
-            people = np.flatnonzero(group == own)
-            chosen = rng.choice(people, size=len(verdicts))
-            accepted += int(verdicts[np.arange(len(verdicts)), chosen].sum())
-        return accepted
+    def _drawn(self, verdicts: Mask, group: Places, number: int) -> tuple[int, int]:
+        """How many starts accept the one person drawn for them, and how many there are.
+
+        For each start one of its models is drawn, and one of the people whom that model's group serves.
+        """
+        rng, starts, accepted = np.random.default_rng([self.seed, number]), self._groups[number].own_starts, 0
+        used = np.unique(group)
+        models = (used[:, None] * self.models + np.arange(self.models)).ravel()
+        different = np.unique(starts[models])
+        for start in different:
+            model = int(rng.choice(models[starts[models] == start]))
+            person = rng.choice(np.flatnonzero(group == model // self.models))
+            accepted += int(verdicts[model % self.models, person])
+        return accepted, len(different)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.cover import serving
+from rocerf.deletion.cover import SERVES, serving
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
@@ -45,6 +45,9 @@ SLACK = 0.02
 
 #: Models retrained without any deletion, which every point must convince too.
 BASE_MODELS = 20
+
+#: Groups retrained together that have no start in common.
+STARTS = 8
 
 #: Scores of retrained models computed at a time, and numbers in one matrix of harms.
 BLOCK, HARMS = 400_000, 2**24
@@ -151,7 +154,8 @@ class RetrainedGroups(Promise):
         if self._pool is None:
             pool = Groups()
             nothing = [np.empty(0, np.intp)]
-            pool.retrain(self.model, nothing, BASE_MODELS, seed=seed_for(self._stream), progress=progress)
+            seed = seed_for(self._stream)
+            pool.retrain(self.model, nothing, BASE_MODELS, seed=seed, starts=BASE_MODELS, progress=progress)
             self._pool = pool
 
     @cached_property
@@ -170,10 +174,11 @@ class RetrainedGroups(Promise):
         for part in chunks(len(X), max(1, HARMS // len(self.model.train))) if len(X) else ():
             for name, harms in self._picked(X[part]):
                 self._ran[name] = None
-                new, _ = serving(harms, self.k, self.pool)
+                # A model whose score jumps may do so at one row more: there every point's own rows are tried.
+                new, _ = serving(harms, self.k, self.pool, SERVES if self._smooth else 1.0)
                 if new:
-                    seed = seed_for(self._stream, len(self.pool))
-                    self.pool.retrain(self.model, new, self.options.starts if self.random else 1, seed=seed)
+                    seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
+                    self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each)
 
     def _picked(self, X: Array) -> Any:
         """Harms of points (P, d), (P, n), by each search of the effort, with its name."""
@@ -293,13 +298,13 @@ class RetrainedGroups(Promise):
             return
         sets = [rows.astype(np.intp) for rows in np.split(found["rows"], np.cumsum(found["set_sizes"])[:-1])]
         stack = [found[f"model_{place}"] for place in range(sum(name.startswith("model_") for name in found))]
-        calls = [(int(seed), int(count), int(each), int(same)) for seed, count, each, same in found["calls"]]
+        calls = [(int(seed), int(count), int(each), int(starts)) for seed, count, each, starts in found["calls"]]
         if stack:
             self._pool = Groups(sets, found["sizes"].astype(np.intp), self.model.restored(stack), calls)
             return
         pool, first = Groups(), 0
-        for seed, count, each, same in calls:
-            pool.retrain(self.model, sets[first : first + count], each, seed=seed, same_starts=bool(same))
+        for seed, count, each, starts in calls:
+            pool.retrain(self.model, sets[first : first + count], each, seed=seed, starts=starts)
             first += count
         self._pool = pool
 
