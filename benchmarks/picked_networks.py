@@ -10,8 +10,10 @@ Then the same against other numbers of rows, picked by (b), for the picture. Run
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import DatasetUnavailableError
 from rocerf.evaluation.methods import MethodOptions, explainer_named
+from rocerf.storage.whole_file import write_text
 
 K = "0.5%"
 PEOPLE = {"german": None, "compas": None, "adult": 300}
@@ -126,7 +129,7 @@ class Table:
             k = round(share * n)
             sets = picked(self.outsiders[0], some, k)
             harmed = judged(self.model, some, sets, starts, JUDGES + 20 + number)["accepted"]
-            drawn = random_deletions(self.model.train, k, 50, seed=JUDGES + number)
+            drawn = random_deletions(self.model.train, k, 30, seed=JUDGES + number)
             spared = self.model.refitted(drawn, seed=JUDGES + 40 + number).scores(some) >= 0
             curve[str(share)] = [harmed, float(spared.mean())]
         return curve
@@ -143,6 +146,24 @@ def _short(row: dict[str, Any]) -> str:
     return f"answered {row['answered']}/{row['people']}  random {row['random']:.4f}  " + "  ".join(parts)
 
 
+def join(paths: list[str], name: str) -> int:
+    """One record of several, of which each measured some tables and methods."""
+    documents = [json.loads(Path(path).read_text()) for path in paths]
+    whole = documents[0]
+    for document in documents[1:]:
+        for table, figures in document["measured"].items():
+            if not isinstance(figures, dict):
+                continue
+            known = whole["measured"].setdefault(table, figures)
+            known["methods"] |= figures["methods"]
+            whole["data_sha256"] |= document["data_sha256"]
+    whole["benchmark"] = name
+    target = Path("out") / f"{name}.json"
+    write_text(target, json.dumps(whole, indent=1))
+    print("written:", target)
+    return 0
+
+
 def main() -> int:
     """Print the table and write out/picked_networks.json."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -154,7 +175,10 @@ def main() -> int:
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--tables", nargs="+", default=["german", "compas", "adult"])
     parser.add_argument("--record", default="picked_networks")
+    parser.add_argument("--join", nargs="+", help="put these records of the same commit together instead of measuring")
     options = parser.parse_args()
+    if options.join:
+        return join(options.join, options.record)
     measured: dict[str, Any] = {"device": _device(options.device), "k": K, "epochs": options.epochs}
     checksums: dict[str, str] = {}
     for name in options.tables:

@@ -17,6 +17,9 @@ from rocerf.types import Array, Mask, Places
 #: Share of the harm guessed for a point's own worst set from which another set serves it as well.
 SERVES = 0.97
 
+#: The same share from which the models of one group stand for those of another when new rows are guessed there.
+REPRESENTS = 0.9
+
 
 def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple[list[Places], Places]:
     """For points with harms (P, n): new sets to retrain, and the group that serves each point, (P,).
@@ -40,6 +43,18 @@ def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple
         offered = promised_harm(harms[open_], new)
         group[open_] = len(known) + offered.argmin(axis=1)
     return new, group
+
+
+def shared_worst(harms: Array, known: Groups, worst: Places, share: float = REPRESENTS) -> Places:
+    """For points with harms (P, n) and a worst group each (P,): few of these groups, one for each point, (P,).
+
+    A group stands for another one where it does nearly the same harm: guesses at a retrained model then serve many.
+    """
+    groups = np.unique(worst)
+    offered = promised_harm(harms, [known.sets[group] for group in groups])
+    own = offered[np.arange(len(worst)), np.searchsorted(groups, worst)]
+    chosen = np.array(_fewest(offered <= share * own[:, None] + 1e-12), np.intp)
+    return np.asarray(groups[chosen[offered[:, chosen].argmin(axis=1)]])
 
 
 def _fewest(serves: Mask) -> Sequence[int]:

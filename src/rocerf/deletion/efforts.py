@@ -52,7 +52,7 @@ class Effort:
     swap_width: int = 4
     brute_force: int = 0
     again: int = 0
-    groups: GroupEffort = GroupEffort(("proposals", "other starts"))
+    groups: GroupEffort = GroupEffort(("proposals", "other starts", "relinearised"), rounds=1)
     on_small_tables: Effort | None = None
 
     def on(self, rows: int) -> Effort:

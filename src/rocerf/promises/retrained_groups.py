@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.columns import is_number
-from rocerf.deletion.cover import SERVES, serving
+from rocerf.deletion.cover import SERVES, serving, shared_worst
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
@@ -78,11 +78,11 @@ class FreshStarts:
     Examples
     --------
     >>> FreshStarts(share=0.9).starts
-    5
+    6
     """
 
     share: float = 0.95
-    starts: int = 5
+    starts: int = 6
     rounds: int = 6
     attackers: int = 2
     checking: int = 10
@@ -189,7 +189,8 @@ class RetrainedGroups(Promise):
         if "other starts" in searches and self._guesses.others:
             yield "other starts", self._guesses.by_other_starts(X)
         if "relinearised" in searches or not self.random:
-            worst = self._group_values(X).values().argmin(axis=0)
+            values, first = self._group_values(X).values(), self._guesses.proposed(X, proposals[0])
+            worst = shared_worst(first, self.pool, values.argmin(axis=0))
             yield "relinearised", self._guesses.relinearised(X, self.pool, worst)
 
     @property
