@@ -2,7 +2,7 @@
 
 Smooth scores (networks): ``value_g(x) = mean_g(x) - factor_g spread_g(x)``. A group has few models, so its own spread
 is a poor guess; it is drawn towards the one that all groups share at x, as if that had been seen in ``SHARED`` models.
-The factor is a tolerance factor: if scores are normal, a share q of new starts accepts with 95 % confidence wherever
+The factor is a tolerance factor: if scores are normal, a share q of new starts accepts with 97.5 % confidence wherever
 the value is not below 0.
 
 Scores that move in steps (trees) have no use for a spread: the value is the score that the wanted share of the group
@@ -22,16 +22,16 @@ from rocerf.types import Array, Places
 SHARED = 20
 
 #: Confidence of the tolerance factor, one-sided.
-CONFIDENCE = 0.95
+CONFIDENCE = 0.975
 
 
 def tolerance_factor(share: float, models: int) -> float:
-    """Spreads below the mean of so many models at which a share of all models lies above, with 95 % confidence.
+    """Spreads below the mean of so many models at which a share of all models lies above, with 97.5 % confidence.
 
     The mean of the group is known up to ``spread / sqrt(models)``.
 
     >>> round(tolerance_factor(0.95, 5), 2)
-    2.38
+    2.52
     """
     return float(ndtri(share) + ndtri(CONFIDENCE) / np.sqrt(models))
 
