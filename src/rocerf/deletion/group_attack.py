@@ -18,10 +18,9 @@ from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import GroupEffort
 from rocerf.deletion.groups import Groups, Outcomes
 from rocerf.deletion.guesses import Guesses, worst_sets
-from rocerf.errors import OptionError
 from rocerf.models.model import Proposing
 from rocerf.passes import chunks
-from rocerf.types import Array, Places, Progress
+from rocerf.types import Array, Mask, Places, Progress
 
 #: Numbers in one matrix of harms, points times rows.
 HARMS = 2**24
@@ -62,19 +61,26 @@ class GroupAttacker:
     def attack(self, X: Array, search: Search) -> Attacks:
         """The worst deletions found for points (P, d); ``scores`` are means over models that had no part in choosing.
 
-        Points whose mean is brought below ``stop_below`` are not attacked further, and reported by the models that did.
+        Points whose mean is brought below ``stop_below`` are not attacked further.
         """
         effort, label = search.effort.groups, self.model.removable_class(self.k)
         if label is not None:
             wanted = 1.0 if label == self.model.train.favourable else 0.0
-            return self._no_model(X, np.flatnonzero(self.model.train.y == wanted))
+            return self._no_model(X, np.flatnonzero((self.model.train.y == wanted) & self._weighty()))
+        if not len(X):
+            return Attacks.of([], self.model.train.ids)
         hunt = _Hunt(self.model, self.k, effort, search.seed, search.progress, len(X))
         size = max(1, HARMS // len(self.model.train))
-        for part in chunks(len(X), size) if len(X) else ():
+        for part in chunks(len(X), size):
             known = [] if search.known is None else search.known[part]
             floor = None if search.stop_below is None else search.stop_below[part]
             hunt.block(X[part], known, floor)
         return hunt.attacks()
+
+    def _weighty(self) -> Mask:
+        """Rows that carry weight, (n,)."""
+        weights = self.model.train.weights
+        return np.ones(len(self.model.train), bool) if weights is None else np.asarray(weights > 0)
 
     def _no_model(self, X: Array, rows: Places) -> Attacks:
         count = len(X)
@@ -195,8 +201,6 @@ class _Hunt:
 
     def attacks(self) -> Attacks:
         """What was found, in the order of the points."""
-        if len(self._found) == 0:
-            raise OptionError("Expected points to attack, got none; give at least one.")
         reported = [found[-1] for found in self._found]
         count = sum(len(found[0]) for found in self._found)
         return Attacks(
