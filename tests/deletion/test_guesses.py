@@ -16,7 +16,7 @@ from rocerf.deletion.row_effects import RowEffects
 from rocerf.models.network import objective
 
 MODELS = [
-    pytest.param(lambda: small_network(), id="weight decay"),
+    pytest.param(small_network, id="weight decay"),
     pytest.param(lambda: small_network(weights=True), id="weights"),
     pytest.param(lambda: small_network(weight_decay=0.0), id="no decay"),
     pytest.param(lambda: from_torch("tied", weights=True), id="from torch"),

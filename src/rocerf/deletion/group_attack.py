@@ -28,6 +28,9 @@ HARMS = 2**24
 #: Training rows at which retrained models are compared, to see whether they differ at all.
 COMPARED = 256
 
+#: Times as many rounds where training again always gives the same model: a set is then retrained but once.
+WITHOUT_CHANCE = 4
+
 #: Where the seeds of different uses are set apart.
 BASE, OTHERS, CONFIRMING = 1, 2, 3
 
@@ -110,6 +113,7 @@ class _Hunt:
         self.groups.retrain(model, [np.empty(0, np.intp)], base, seed=seed_for(seed, BASE), starts=base)
         differ = refits_differ(self.groups, model)
         self.starts, self.confirming = (effort.starts, effort.confirming) if differ else (1, 0)
+        self.rounds = effort.rounds if differ else WITHOUT_CHANCE * effort.rounds
         others = other_starts(model, effort.others if differ else 0, seed=seed_for(seed, OTHERS))
         self.guesses = Guesses(model, others)
         self._found: list[tuple[Places, list[Places], list[str], Places, Outcomes]] = []
@@ -146,7 +150,8 @@ class _Hunt:
         if "other starts" in searches and self.guesses.others:
             base = self.guesses.by_other_starts(X)
             self._try(worst_sets(base, self.k), "other starts")
-        for _ in range(self.effort.rounds):
+        for _ in range(self.rounds):
+            before = len(self.groups)
             means = self.groups.outcomes(X).means
             open_ = np.arange(len(X)) if floor is None else np.flatnonzero(means.min(axis=0) >= floor)
             if not len(open_):
@@ -158,6 +163,8 @@ class _Hunt:
                 harms_regressed = self.guesses.regressed(self.groups, self.groups.outcomes(X[open_]).means, base[open_])
                 if harms_regressed is not None:
                     self._try(worst_sets(harms_regressed, self.k), "regression")
+            if len(self.groups) == before:  # the next round would ask the same
+                return
 
     def _try(self, sets: Sequence[Places], name: str) -> None:
         """Retrain without those sets that were not yet."""

@@ -3,8 +3,8 @@
 Smooth scores (networks): ``value_g(x) = mean_g(x) - factor_g spread_g(x)``. A group has few models, so its own spread
 is a poor guess; it is drawn towards the one that all groups share at x, as if that had been seen in ``SHARED`` models.
 The factor is a tolerance factor: if scores are normal, a share q of new starts accepts with nearly 95 % confidence
-where the value is 0. It would be 95 % if the spread were known; as it is estimated, simulation gives 89 % with one other
-group, 92 % with ten and 93 % with fifty (groups of 5, q = 0.95).
+where the value is 0. It would be 95 % if the spread were known; as it is estimated, simulation gives 89 % with one
+other group, 92 % with ten and 93 % with fifty (groups of 5, q = 0.95).
 
 Scores that move in steps (trees) have no use for a spread: the value is the score that the wanted share of the group
 reaches, all of them in a small group.
