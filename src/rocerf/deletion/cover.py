@@ -28,7 +28,8 @@ def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple
     served by the first group.
     """
     own = worst_sets(harms, k)
-    needed = share * np.array([harms[point, rows].sum() for point, rows in enumerate(own)])
+    # Added up in the order of `promised_harm`, to the bit: otherwise a share of 1 may part a set from its own point.
+    needed = share * np.array([_in_order(harms[point, rows]) for point, rows in enumerate(own)])
     group = np.zeros(len(own), np.intp)
     open_ = np.flatnonzero(needed < 0)
     if len(known) and len(open_):
@@ -37,8 +38,9 @@ def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple
         met = offered[np.arange(len(open_)), best] <= needed[open_]
         group[open_[met]] = best[met]
         open_ = open_[~met]
-    chosen = _fewest(promised_harm(harms[open_], [own[point] for point in open_]) <= needed[open_, None])
-    new = [own[open_[column]] for column in chosen]
+    offered_new = list({own[point].tobytes(): own[point] for point in open_}.values())
+    chosen = _fewest(promised_harm(harms[open_], offered_new) <= needed[open_, None])
+    new = [offered_new[column] for column in chosen]
     if new:
         offered = promised_harm(harms[open_], new)
         group[open_] = len(known) + offered.argmin(axis=1)
@@ -57,14 +59,19 @@ def shared_worst(harms: Array, known: Groups, worst: Places, share: float = REPR
     return np.asarray(groups[chosen[offered[:, chosen].argmin(axis=1)]])
 
 
+def _in_order(harms: Array) -> float:
+    """The sum from first to last; NumPy's own adds in pairs."""
+    return float(np.cumsum(harms)[-1]) if len(harms) else 0.0
+
+
 def _fewest(serves: Mask) -> Sequence[int]:
-    """Columns of a Boolean matrix, few, so that every row has one: the one that serves most, and again.
+    """Columns of a Boolean matrix, few, so that every row that has any has one: that which serves most, and again.
 
     >>> _fewest(np.array([[True, True, False], [False, True, False], [False, False, True]]))
     [1, 2]
     """
     chosen: list[int] = []
-    left = np.ones(len(serves), bool)
+    left = serves.any(axis=1)
     while bool(left.any()):
         column = int(serves[left].sum(axis=0).argmax())
         chosen.append(column)

@@ -18,16 +18,18 @@ from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import GroupEffort
 from rocerf.deletion.groups import Groups, Outcomes
 from rocerf.deletion.guesses import Guesses, worst_sets
-from rocerf.errors import OptionError
 from rocerf.models.model import Proposing
 from rocerf.passes import chunks
-from rocerf.types import Array, Places, Progress
+from rocerf.types import Array, Mask, Places, Progress
 
 #: Numbers in one matrix of harms, points times rows.
 HARMS = 2**24
 
 #: Training rows at which retrained models are compared, to see whether they differ at all.
 COMPARED = 256
+
+#: Times as many rounds where training again always gives the same model: a set is then retrained but once.
+WITHOUT_CHANCE = 4
 
 #: Where the seeds of different uses are set apart.
 BASE, OTHERS, CONFIRMING = 1, 2, 3
@@ -62,19 +64,26 @@ class GroupAttacker:
     def attack(self, X: Array, search: Search) -> Attacks:
         """The worst deletions found for points (P, d); ``scores`` are means over models that had no part in choosing.
 
-        Points whose mean is brought below ``stop_below`` are not attacked further, and reported by the models that did.
+        Points whose mean is brought below ``stop_below`` are not attacked further.
         """
         effort, label = search.effort.groups, self.model.removable_class(self.k)
         if label is not None:
             wanted = 1.0 if label == self.model.train.favourable else 0.0
-            return self._no_model(X, np.flatnonzero(self.model.train.y == wanted))
+            return self._no_model(X, np.flatnonzero((self.model.train.y == wanted) & self._weighty()))
+        if not len(X):
+            return Attacks.of([], self.model.train.ids)
         hunt = _Hunt(self.model, self.k, effort, search.seed, search.progress, len(X))
         size = max(1, HARMS // len(self.model.train))
-        for part in chunks(len(X), size) if len(X) else ():
+        for part in chunks(len(X), size):
             known = [] if search.known is None else search.known[part]
             floor = None if search.stop_below is None else search.stop_below[part]
             hunt.block(X[part], known, floor)
         return hunt.attacks()
+
+    def _weighty(self) -> Mask:
+        """Rows that carry weight, (n,)."""
+        weights = self.model.train.weights
+        return np.ones(len(self.model.train), bool) if weights is None else np.asarray(weights > 0)
 
     def _no_model(self, X: Array, rows: Places) -> Attacks:
         count = len(X)
@@ -104,6 +113,7 @@ class _Hunt:
         self.groups.retrain(model, [np.empty(0, np.intp)], base, seed=seed_for(seed, BASE), starts=base)
         differ = refits_differ(self.groups, model)
         self.starts, self.confirming = (effort.starts, effort.confirming) if differ else (1, 0)
+        self.rounds = effort.rounds if differ else WITHOUT_CHANCE * effort.rounds
         others = other_starts(model, effort.others if differ else 0, seed=seed_for(seed, OTHERS))
         self.guesses = Guesses(model, others)
         self._found: list[tuple[Places, list[Places], list[str], Places, Outcomes]] = []
@@ -140,7 +150,8 @@ class _Hunt:
         if "other starts" in searches and self.guesses.others:
             base = self.guesses.by_other_starts(X)
             self._try(worst_sets(base, self.k), "other starts")
-        for _ in range(self.effort.rounds):
+        for _ in range(self.rounds):
+            before = len(self.groups)
             means = self.groups.outcomes(X).means
             open_ = np.arange(len(X)) if floor is None else np.flatnonzero(means.min(axis=0) >= floor)
             if not len(open_):
@@ -152,6 +163,8 @@ class _Hunt:
                 harms_regressed = self.guesses.regressed(self.groups, self.groups.outcomes(X[open_]).means, base[open_])
                 if harms_regressed is not None:
                     self._try(worst_sets(harms_regressed, self.k), "regression")
+            if len(self.groups) == before:  # the next round would ask the same
+                return
 
     def _try(self, sets: Sequence[Places], name: str) -> None:
         """Retrain without those sets that were not yet."""
@@ -195,8 +208,6 @@ class _Hunt:
 
     def attacks(self) -> Attacks:
         """What was found, in the order of the points."""
-        if len(self._found) == 0:
-            raise OptionError("Expected points to attack, got none; give at least one.")
         reported = [found[-1] for found in self._found]
         count = sum(len(found[0]) for found in self._found)
         return Attacks(

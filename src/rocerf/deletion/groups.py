@@ -99,15 +99,6 @@ class Groups:
         self.sizes = np.concatenate([self.sizes, others.sizes])
         self.calls = [*self.calls, *others.calls]
 
-    @property
-    def own_starts(self) -> Places:
-        """A number for the start of each model, (M,): the same one for models that began alike."""
-        parts, seen = [np.empty(0, np.intp)], 0
-        for _, count, each, starts in self.calls:
-            parts.append(seen + np.arange(count * each) % starts)
-            seen += min(starts, count * each)
-        return np.concatenate(parts)
-
     def of(self, group: int) -> Any:
         """The models of one group."""
         assert self.models is not None
@@ -118,17 +109,6 @@ class Groups:
         """What the groups say of points (P, d)."""
         assert self.models is not None
         return Outcomes.of(self.models.scores(X), self.sizes)
-
-    def own_outcomes(self, X: Array) -> Outcomes:
-        """What group j says of point j alone, each of shape (1, P): for as many groups as points."""
-        scores = [self.of(place).scores(X[place : place + 1]) for place in range(len(X))]
-        parts = [Outcomes.of(own, np.array([len(own)])) for own in scores]
-        return Outcomes(
-            *(
-                np.concatenate([getattr(part, name) for part in parts], axis=1) if parts else np.empty((1, 0))
-                for name in ("means", "spreads", "shares")
-            )
-        )
 
     def membership(self, rows: int) -> csr_array:
         """1 where a set (G) contains a row (n)."""

@@ -2,8 +2,8 @@
 
 Smooth scores (networks): ``value_g(x) = mean_g(x) - factor_g spread_g(x)``. A group has few models, so its own spread
 is a poor guess; it is drawn towards the one that all groups share at x, as if that had been seen in ``SHARED`` models.
-The factor is a tolerance factor: if scores are normal, a share q of new starts accepts with 97.5 % confidence wherever
-the value is not below 0.
+The factor is a tolerance factor: if scores are normal, a share q of new starts accepts with about 95 % confidence where
+the value is 0. It would be 97.5 % if the spread were known; estimating it takes a few of these away.
 
 Scores that move in steps (trees) have no use for a spread: the value is the score that the wanted share of the group
 reaches, all of them in a small group.
@@ -21,14 +21,14 @@ from rocerf.types import Array, Places
 #: Models in which the spread that all groups share counts as seen.
 SHARED = 20
 
-#: Confidence of the tolerance factor, one-sided.
+#: Confidence of the tolerance factor, one-sided, were the spread known.
 CONFIDENCE = 0.975
 
 
 def tolerance_factor(share: float, models: int) -> float:
     """Spreads below the mean of so many models at which a share of all models lies above, with 97.5 % confidence.
 
-    The mean of the group is known up to ``spread / sqrt(models)``.
+    The mean of the group is known up to ``spread / sqrt(models)``; the spread counts as known.
 
     >>> round(tolerance_factor(0.95, 5), 2)
     2.52

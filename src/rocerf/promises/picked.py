@@ -6,8 +6,9 @@ retrained for one point serves others at which it does at least 97 % of the harm
 worst rows (:mod:`rocerf.deletion.cover`).
 
 For one person the trials are the models of their groups, independent given the point and the rows. For the batch,
-people share models, and models of different groups may share a start, so their pairs are not independent: for each
-start one model and one of its people are drawn (by seed), and those are.
+people share models, and models of different groups may share a start, so not all their pairs are independent. So people
+are drawn, everybody with the same chance, as many as can each have a start of their own: what is said of them is said
+of all people, and a group that serves many counts as many.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rocerf.types import Array, Mask, Places
 #: Numbers in one matrix of harms, points times rows.
 HARMS = 2**24
 
-#: Different starts of the models retrained together; where there are more models, some have a start in common.
+#: Different starts of the models retrained together, about; where there are more models, some have a start in common.
 STARTS = 200
 
 
@@ -54,15 +55,18 @@ class PickedCheck:
         if not len(found):
             return None
         accepted = np.full(len(points), -1, np.intp)
-        accepted[found] = 0
-        shares, drawn, trials = [], 0, 0
-        for number in range(self._attackers):
-            verdicts, group = self._verdicts(points[found], number)
-            accepted[found] += verdicts.sum(axis=0)
-            shares.append(verdicts.mean(axis=1))
-            accepting, asked = self._drawn(verdicts, group, number)
-            drawn, trials = drawn + accepting, trials + asked
-        return HeldOut(accepted, np.concatenate(shares), drawn, self.confidence, trials, picked=True)
+        seen = [self._verdicts(points[found], number) for number in range(self._attackers)]
+        verdicts = [own for own, _ in seen]
+        accepted[found] = sum(own.sum(axis=0) for own in verdicts)
+        shares = np.concatenate([own.mean(axis=1) for own in verdicts])
+        blocks = [self._blocks(number)[group] for number, (_, group) in enumerate(seen)]
+        # As many for each attacker, so that none counts more than another.
+        asked = min(most_trials(own, self.models) for own in blocks)
+        drawn = 0
+        for number, (own, block) in enumerate(zip(verdicts, blocks, strict=True)):
+            people, models = drawn_pairs(block, asked, self.models, np.random.default_rng([self.seed, number]))
+            drawn += int(own[models, people].sum())
+        return HeldOut(accepted, shares, drawn, self.confidence, asked * self._attackers, picked=True)
 
     def _verdicts(self, X: Array, number: int) -> tuple[Mask, Places]:
         """Whether the models without the rows picked for each point accept it, (models, P), and its group, (P,)."""
@@ -74,23 +78,46 @@ class PickedCheck:
             if new or not len(groups):
                 sets = new or [np.empty(0, np.intp)]
                 seed = seed_for(self.seed, 1 + number, len(groups))
-                groups.retrain(self.model, sets, self.models, seed=seed, starts=STARTS)
+                groups.retrain(self.model, sets, self.models, seed=seed, starts=self._turns * self.models)
         verdicts = np.empty((self.models, len(X)), bool)
         for group in np.unique(own):
             verdicts[:, own == group] = groups.of(int(group)).scores(X[own == group]) >= 0
         return verdicts, own
 
-    def _drawn(self, verdicts: Mask, group: Places, number: int) -> tuple[int, int]:
-        """How many starts accept the one person drawn for them, and how many there are.
+    @property
+    def _turns(self) -> int:
+        """Groups retrained together that have no start in common."""
+        return max(1, STARTS // self.models)
 
-        For each start one of its models is drawn, and one of the people whom that model's group serves.
-        """
-        rng, starts, accepted = np.random.default_rng([self.seed, number]), self._groups[number].own_starts, 0
-        used = np.unique(group)
-        models = (used[:, None] * self.models + np.arange(self.models)).ravel()
-        different = np.unique(starts[models])
-        for start in different:
-            model = int(rng.choice(models[starts[models] == start]))
-            person = rng.choice(np.flatnonzero(group == model // self.models))
-            accepted += int(verdicts[model % self.models, person])
-        return accepted, len(different)
+    def _blocks(self, number: int) -> Places:
+        """A number for the starts of each group of an attacker, (G,): groups have all starts in common, or none."""
+        parts, seen = [np.empty(0, np.intp)], 0
+        for _, count, _, _ in self._groups[number].calls:
+            parts.append(seen + np.arange(count) % self._turns)
+            seen += min(count, self._turns)
+        return np.concatenate(parts)
+
+
+def most_trials(block: Places, models: int) -> int:
+    """People, of those whose groups have these blocks (P,), that can be drawn evenly with a start of their own each.
+
+    >>> most_trials(np.array([0, 0, 1]), 10)  # two thirds of 15 share 10 starts
+    15
+    """
+    return int(models * len(block) // np.unique(block, return_counts=True)[1].max())
+
+
+def drawn_pairs(block: Places, trials: int, models: int, rng: np.random.Generator) -> tuple[Places, Places]:
+    """People drawn, each of P with the same chance, and for each a model of their group; (trials,) both.
+
+    People stand block by block, in a random order within, and every so many-th is taken: each block then has its share
+    up to one, so never more than it has ``models``, which are drawn without repetition.
+    """
+    shuffled = rng.permutation(len(block))
+    line = shuffled[np.argsort(block[shuffled], kind="stable")]
+    people = line[(np.arange(trials) * len(block) + rng.integers(len(block))) // trials]
+    model = np.empty(trials, np.intp)
+    for own in np.unique(block[people]):
+        places = np.flatnonzero(block[people] == own)
+        model[places] = rng.permutation(models)[: len(places)]
+    return people, model

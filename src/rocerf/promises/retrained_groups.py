@@ -253,8 +253,11 @@ class RetrainedGroups(Promise):
         )
 
     def held_out(self, points: Array) -> HeldOut | None:
-        """How points (P, d) fare without rows picked by models that had no part in choosing them."""
-        return self._check.of(points)
+        """How points (P, d) fare without rows picked by models that had no part in choosing them.
+
+        None where training again always gives the same model: no other one could pick, and one retraining is no sample.
+        """
+        return self._check.of(points) if np.isfinite(points).any() and self.random else None
 
     def sentence(self, delta: float) -> Said:
         """What was aimed at; how points fared is in the result's ``held_out``."""
@@ -266,9 +269,12 @@ class RetrainedGroups(Promise):
     @property
     def assumptions(self) -> tuple[Said, ...]:
         """How rows were picked and how many models retrained, and that nothing is proven."""
-        picked = Said.of("promises.picked", searches=", ".join(self.searches), models=int(self.pool.sizes.sum()))
+        if self._pool is None or not self.searches:
+            return ()
+        # The first group went without nothing.
+        picked = Said.of("promises.picked", searches=", ".join(self.searches), models=int(self.pool.sizes[1:].sum()))
         checked = Said.of("promises.picked_check", attackers=self.options.attackers, models=self.options.checking)
-        return picked, checked
+        return (picked, checked) if self.random else (picked,)
 
     # --- state --------------------------------------------------------------------------------------
 
