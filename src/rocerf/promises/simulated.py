@@ -296,7 +296,8 @@ class SimulatedPromise(Promise):
     def shorter(self) -> str:
         """Fewer models."""
         half = ", ".join(f"{name}={max(2, getattr(self.options, name) // 2)}" for name in GROUPS)
-        return f"{self._count} models are retrained, and half of them, Simulated({half}), take half the time"
+        when = " before the audit" if self.options.audit else ""
+        return f"{self._count} models are retrained{when}, and half of them, Simulated({half}), take half the time"
 
     @cached_property
     def _expected(self) -> tuple[float | None, float]:
@@ -388,7 +389,7 @@ class SimulatedPromise(Promise):
         return self.options.audit
 
     def answering_seconds(self, people: int) -> float | None:
-        """Those of the audit."""
+        """Of the audit."""
         return self._audit.expected_seconds(people) if self.options.audit else 0.0
 
     @cached_property
