@@ -22,7 +22,7 @@ QUICK = FreshStarts(starts=2, rounds=3, attackers=1, checking=3)
 PEOPLE = np.array([[-1.0], [-2.0], [-0.5]])
 
 
-class Interrupted(Exception):
+class InterruptedByUserError(Exception):
     """Raised by whoever has waited long enough."""
 
 
@@ -72,11 +72,11 @@ def interrupted_after(explainer: Rocerf, calls: int) -> bool:
         nonlocal seen
         seen += 1
         if seen == calls:
-            raise Interrupted
+            raise InterruptedByUserError
 
     try:
         explainer.explain(PEOPLE, progress=progress)
-    except Interrupted:
+    except InterruptedByUserError:
         return True
     return False
 

@@ -156,8 +156,7 @@ class SimulatedPromise(Promise):
 
     def sentence(self, delta: float) -> Said:
         """What may be said before anybody looks; how points fared is in the result's ``held_out``."""
-        how = Said.of(f"promises.{self.options.retraining}")
-        rows = Said.of("promises.rows", k=self.k)
+        how, rows = Said.of(f"promises.{self.options.retraining}"), Said.of("promises.rows", k=self.k)
         if self.one_by_one:
             return Said.of("promises.simulated_one_by_one", **self._enough, how=how, k=self.k, rows=rows)
         return Said.of("promises.simulated", validity=self.options.validity, how=how, k=self.k, rows=rows)
