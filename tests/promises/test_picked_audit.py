@@ -136,9 +136,8 @@ def test_the_time_of_an_audit_is_told() -> None:
     assert Simulated(**FEW).about(model, K).answering_seconds(7) == 0.0
     told: list[tuple[int, int]] = []
     explainer = Rocerf(model, K, promise=Simulated(**FEW, audit=True))
-    explainer.explain(
-        PEOPLE, preparing=lambda done, total: None, progress=lambda done, total: told.append((done, total))
-    )
+    explainer.prepare(lambda done, total: None)
+    explainer.explain(PEOPLE, progress=lambda done, total: told.append((done, total)))
     assert told == sorted(told)
     assert told[-1] == (1000, 1000)
 
