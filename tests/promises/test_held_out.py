@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from noisy import NOISES, PEOPLE, REFUSED, SLOPES, Noisy
 from problems import random_training_set
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf, Status
-from rocerf.promises import HeldOut, Simulated, simulated
+from rocerf.promises import HeldOut, Simulated, margin_choice, simulated
 from rocerf.promises.held_out import clopper_pearson
 from rocerf.promises.simulated import SimulatedPromise
 from rocerf.recourse.solvers import sequential
@@ -22,7 +22,7 @@ from rocerf.recourse.solvers import sequential
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few people decide the margin, roughly, and points are not polished, where it does not matter how well."""
     monkeypatch.setattr(simulated, "PEOPLE", 10)
-    monkeypatch.setattr(simulated, "HALVINGS", 2)
+    monkeypatch.setattr(margin_choice, "HALVINGS", 2)
     monkeypatch.setattr(sequential, "FULL_STEPS", 5)
     monkeypatch.setattr(sequential, "ROUNDS", 1)
 

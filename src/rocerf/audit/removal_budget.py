@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.budget import largest_survived
+from rocerf.deletion.budget import largest_accepted, largest_survived
 from rocerf.errors import OptionError, UnsupportedModelError
-from rocerf.models.model import ExactModel
+from rocerf.models.model import ExactModel, Proposing, Refittable
+from rocerf.models.options import proper_share
 from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
 from rocerf.types import Array, Progress
 from rocerf.words import Said
+
+#: Share of retrained models that should accept a point, where no promise says.
+SHARE = 0.95
 
 #: Rows up to which a proof for one deletion is quick enough to be made unasked.
 QUICK_PROOF_ROWS = 6000
@@ -27,12 +32,17 @@ class RemovalBudget:
     ``certified`` is proven (0 where nothing was proven, -1 where there is no accepted point). ``found`` is
     one less than the smallest deletion that was found to break the point; where it equals ``tried``, none was found up
     to that many. ``proofs`` are the numbers of deletions for which a proof was made and closed.
+
+    Of a network or another estimator nothing is proven, and a deletion breaks a point where less than a ``share`` of
+    ``models`` retrained without it accept the point; -1 also where less do that are retrained on all rows.
     """
 
     certified: NDArray[np.intp]
     found: NDArray[np.intp]
     tried: int
     proofs: tuple[int, ...]
+    share: float | None = None
+    models: int = 1
 
     def __len__(self) -> int:
         return len(self.found)
@@ -40,21 +50,22 @@ class RemovalBudget:
     @property
     def sentence(self) -> Said:
         """The figures in a sentence."""
-        accepted = self.found >= 0
-        rest = "" if accepted.all() else Said.of("audit.without_point", count=int((~accepted).sum()))
+        accepted, shared = self.found >= 0, self.share is not None
+        without = "audit.without_shared_point" if shared else "audit.without_point"
+        rest = "" if accepted.all() else Said.of(without, count=int((~accepted).sum()))
         if not accepted.any():
             return Said.of("audit.no_points", rest=rest)
         proven, found = self.certified[accepted], self.found[accepted]
-        return Said.of(
-            "audit.budget",
-            points=len(found),
-            proven=int((proven >= 1).sum()),
-            most=int(proven.max()),
-            fewest=int(found.min()) + 1,
-            median=float(np.median(found)),
-            tried=self.tried,
-            rest=rest,
-        )
+        figures: dict[str, Any] = {
+            "points": len(found),
+            "fewest": int(found.min()) + 1,
+            "median": float(np.median(found)),
+            "tried": self.tried,
+            "rest": rest,
+        }
+        if shared:
+            return Said.of("audit.budget_share", **figures, share=self.share, models=self.models)
+        return Said.of("audit.budget", **figures, proven=int((proven >= 1).sum()), most=int(proven.max()))
 
     def __str__(self) -> str:
         return self.sentence
@@ -71,22 +82,33 @@ def _quick_proofs(model: ExactModel) -> list[Promise]:
 
 
 def removal_budget(
-    model: ExactModel,
+    model: Refittable,
     X: Array,
     most: int,
     *,
+    given: Promise | None = None,
     proofs: Sequence[Promise] | None = None,
-    effort: str = "normal",
+    share: float | None = None,
+    effort: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> RemovalBudget:
     """Bounds on the number of deletions each point (P, d) survives, looked for up to ``most``.
 
     ``proofs`` are certificates to ask; by default one for a single deletion, where the table is small, the
-    preprocessing of a pipeline stays as it is and the model computes in double precision.
+    preprocessing of a pipeline stays as it is and the model computes in double precision. The promise that was
+    ``given`` is the proof where it is one, and has the ``share`` of retrained models that should accept, for models
+    whose retraining has no single outcome; 0.95 by default.
     """
+    if not isinstance(model, ExactModel):
+        return _counted(model, X, most, _share_of(given) if share is None else share, effort or "quick", seed, progress)
+    if share is not None:
+        raise OptionError(
+            f"Expected no share for a {type(model).__name__}, whose retraining has a single outcome, got {share!r}; "
+            "leave it out."
+        )
     if proofs is None:
-        proofs = _quick_proofs(model)
+        proofs = [given] if given is not None and given.proven else _quick_proofs(model)
     certified = np.where(model.score(X) >= 0, 0, -1).astype(np.intp)
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:
@@ -94,5 +116,25 @@ def removal_budget(
             holds = proof.bound(X) >= 0
             certified[holds] = np.maximum(certified[holds], proof.k)
     certified = np.minimum(certified, most)  # what is asked for: more is not looked at
-    found = largest_survived(model, X, most, effort=effort, seed=seed, progress=progress)
+    found = largest_survived(model, X, most, effort=effort or "normal", seed=seed, progress=progress)
     return RemovalBudget(certified, found, most, tuple(sorted(proof.k for proof in closed)))
+
+
+def _share_of(given: Promise | None) -> float:
+    """What a promise about picked deletions aims at; a promise about random ones says nothing of these."""
+    share = None if given is None else given.share
+    return SHARE if share is None else share
+
+
+def _counted(
+    model: Refittable, X: Array, most: int, share: float, effort: str, seed: int, progress: Progress | None
+) -> RemovalBudget:
+    """The budget where retraining has no single outcome: a share of retrained models must accept."""
+    if not isinstance(model, Proposing):
+        raise UnsupportedModelError(
+            "Expected a model that can say which rows hold a point up, a LogisticModel, NeuralModel or EstimatorModel, "
+            f"got {type(model).__name__}; use the promise 'simulated' and its held_out validity."
+        )
+    wanted = proper_share(share, "share", SHARE)
+    found, models = largest_accepted(model, X, most, share=wanted, effort=effort, seed=seed, progress=progress)
+    return RemovalBudget(np.minimum(found, 0), found, most, (), wanted, models)

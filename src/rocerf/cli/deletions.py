@@ -17,6 +17,7 @@ from rocerf.cli.terminal import progress as progress_bar
 from rocerf.errors import NotRemovedError, OptionError
 
 if TYPE_CHECKING:
+    from rocerf.deletion.attacks import Attacks
     from rocerf.explainer.explainer import Rocerf
 
 
@@ -40,7 +41,7 @@ def attack(
     as_json: opt.Json = False,
 ) -> None:
     """Search for the worst deletion of at most k rows at each point, retraining for real after each one tried."""
-    from rocerf.cli.files import attack_records, read_labelled_rows, read_points, write_records
+    from rocerf.cli.files import SURVIVE, attack_records, read_labelled_rows, read_points, survivors, write_records
     from rocerf.deletion.adversary import Adversary
 
     _check_out(out, (train, points, model, pipeline, schema))
@@ -56,19 +57,38 @@ def attack(
         attacks = adversary.attack_all(matrix, progress=lambda done, total: step("points", done, total))
     records = attack_records(attacks, fitted.score(matrix), names, training_rows=training_rows)
     written = write_each([] if out is None else [(out, partial(write_records, records, out, private=training_rows))])
-    survive = int((attacks.scores >= 0).sum())
-    searches = ", ".join(attacks.searches)
+    survive = int(survivors(attacks).sum())
     if as_json:
-        print_json({"k": adversary.k, "survive": survive, "searches": attacks.searches, "points": records})
+        counted = {} if attacks.accepted is None else {"share": SURVIVE, "models": attacks.models}
+        print_json({"k": adversary.k, "survive": survive, **counted, "searches": attacks.searches, "points": records})
         written.complain()
         return
     say(
         f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} rows that was tried "
-        f"({int(attacks.retrainings.sum())} models retrained; searches: {searches})."
+        f"({int(attacks.retrainings.sum())} models retrained; searches: {', '.join(attacks.searches)})."
     )
-    if len(attacks):
-        say(f"Lowest score found: {attacks.scores.min():.6f} (accepted from 0 on).")
+    _print_worst(attacks, SURVIVE)
     _tell(written)
+
+
+def _print_worst(attacks: Attacks, survive: float) -> None:
+    """The point that fares worst, and what surviving means where retraining has no single outcome."""
+    if not len(attacks):
+        return
+    if attacks.accepted is None:
+        say(f"Lowest score found: {attacks.scores.min():.6f} (accepted from 0 on).")
+        return
+    worst = attacks[int(attacks.scores.argmin())]
+    rows = f"{len(worst.deleted_ids)} {'row' if len(worst.deleted_ids) == 1 else 'rows'}"
+    models = f"{worst.models} {'model' if worst.models == 1 else 'models'}"
+    say(
+        f"Lowest mean score found: {worst.score:.6f}, with a spread of {worst.spread:.6f} (accepted from 0 on), "
+        f"without {rows}: of {models} retrained without them, {round(worst.share * worst.models)} accept."
+    )
+    say(
+        f"A point survives where at least {survive:.0%} of the models accept it that are retrained without the worst "
+        "rows found for it."
+    )
 
 
 def recheck(

@@ -98,6 +98,7 @@ def explain(
     solver: Annotated[opt.SolverName, typer.Option(help="How the optimum is found.")] = "auto",
     effort: opt.EffortOption = opt.EffortName.NORMAL,
     seed: opt.Seed = 0,
+    audit: Annotated[bool, typer.Option(help="With simulated: look at rows picked to do harm, too.")] = False,
     save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
     training_rows: opt.ShowRows = False,
     as_json: opt.Json = False,
@@ -111,7 +112,8 @@ def explain(
     rules = None if schema is None else read_schema(schema)
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
     options = {"cost": _cost(cost, prices), "schema": _rules(rules, fitted, immutable), "max_changes": max_changes}
-    explainer = _explainer(fitted, k, promise, delta, options, {"solver": solver, "effort": effort, "seed": seed})
+    chosen = _audited(promise) if audit else promise
+    explainer = _explainer(fitted, k, chosen, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     batches = _answers(explainer, asking, alternatives, quiet=as_json)
     files = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.
@@ -218,8 +220,20 @@ def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
     return CostTable(read_mapping(prices, "prices of changes"))
 
 
+def _audited(promise: opt.PromiseName) -> Any:
+    """The options that ask for the audit, which only one promise has."""
+    from rocerf.promises.simulated import Simulated
+
+    if promise != "simulated":
+        raise OptionError(
+            f"Expected --audit with --promise simulated, got it with {str(promise)!r}; drop it: what 'retrained' says "
+            "about networks and estimators is checked with picked rows already, and rocerf attack looks at any points."
+        )
+    return Simulated(audit=True)
+
+
 def _explainer(
-    fitted: Any, k: str, promise: opt.PromiseName, delta: str, options: dict[str, Any], search: dict[str, Any]
+    fitted: Any, k: str, promise: Any, delta: str, options: dict[str, Any], search: dict[str, Any]
 ) -> Rocerf:
     from rocerf.explainer.explainer import Rocerf
     from rocerf.promises.plain import Plain
@@ -235,7 +249,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) 
 
     from rocerf.explainer.preparation import announcement
 
-    line = announcement(explainer)
+    line = announcement(explainer, len(asking))
     if line is not None:
         console(stderr=True).print(visible(line[:1].upper() + line[1:]), soft_wrap=True)
     with progress_bar(quiet=quiet) as step:
@@ -283,8 +297,7 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
         say(f"Promise: {settings.sentence}.")
     for number, batch in enumerate(batches[1:], start=2):
         say(f"{int(batch.answered.sum())} of them have {number} options or more.")
-    if recourses.held_out is not None:
-        say(f"Checked: {recourses.held_out}.")
+    _print_checks(recourses)
     for status in dict.fromkeys(recourses.statuses):
         if status is not Status.ANSWERED:
             first = recourses.statuses.index(status)
@@ -300,6 +313,14 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
         say(f"Written: {path}")
     if unruled:
         say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
+
+
+def _print_checks(recourses: Recourses) -> None:
+    k = recourses.settings.k
+    if recourses.held_out is not None:
+        say(f"Checked: {recourses.held_out}.")
+    if recourses.picked is not None:
+        say(f"Not promised, with up to {k} {'row' if k == 1 else 'rows'} picked to do harm: {recourses.picked}.")
 
 
 def _number(text: str, option: str) -> float:

@@ -16,11 +16,11 @@ from rocerf.audit.recheck import check_same_model
 from rocerf.cli.csv_files import read_csv, write_csv
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
-from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.attacks import Attack, Attacks
 from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError, RocerfError
 from rocerf.letters.files import letter_file_names
 from rocerf.letters.letter import Letter
-from rocerf.models.model import ExactModel
+from rocerf.models.model import Refittable
 from rocerf.recourse.result import Recourses
 from rocerf.storage.whole_file import write_files, write_text
 from rocerf.types import Array
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.data.schema import FeatureSchema
+
+
+#: Share of the models retrained without some rows that must accept a point which survives; of a single one, that one.
+SURVIVE = 0.95
 
 
 def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
@@ -140,7 +144,7 @@ class GivenPoints:
         """What the points' columns mean, if the file says so."""
         return self.source.schema if isinstance(self.source, Recourses) else None
 
-    def of(self, model: ExactModel) -> tuple[Array, list[Any]]:
+    def of(self, model: Refittable) -> tuple[Array, list[Any]]:
         """The points (P, d) of this model with their names; unanswered people and incomplete rows are left out."""
         if isinstance(self.source, Recourses):
             check_same_model(model, self.source)
@@ -181,14 +185,19 @@ def read_ids(path: Path, train: TrainingSet) -> list[Any]:
 def attack_records(
     attacks: Attacks, before: Array, names: list[Any], *, training_rows: bool = False
 ) -> list[dict[str, Any]]:
-    """One record for each attacked point; ids of training rows only where asked for."""
+    """One record for each attacked point; ids of training rows only where asked for.
+
+    Where retraining has no single outcome, scores are means, and how many models accept the point is told beside them.
+    """
     records = []
-    for name, score, attack in zip(names, before, attacks, strict=True):
+    holds = survivors(attacks)
+    for name, score, held, attack in zip(names, before, holds, attacks, strict=True):
         record: dict[str, Any] = {
             "person": name,
             "score_before": float(score),
             "score_after": float(attack.score) if np.isfinite(attack.score) else None,
-            "survives": bool(attack.score >= 0),
+            "survives": bool(held),
+            **(_counted(attack) if attacks.accepted is not None else {}),
             "deletions": len(attack.deleted_ids),
             "found_by": attack.found_by,
             "retrainings": attack.retrainings,
@@ -197,6 +206,20 @@ def attack_records(
             record["deleted_ids"] = attack.deleted_ids.tolist()
         records.append(record)
     return records
+
+
+def survivors(attacks: Attacks) -> NDArray[np.bool_]:
+    """Points that the worst deletion found leaves accepted, (P,): by :data:`SURVIVE` of the models retrained."""
+    return np.asarray(attacks.shares >= SURVIVE)
+
+
+def _counted(attack: Attack) -> dict[str, Any]:
+    return {
+        "spread_after": attack.spread,
+        "models": attack.models,
+        "accepting": round(attack.share * attack.models),
+        "share": attack.share,
+    }
 
 
 def write_records(records: list[dict[str, Any]], path: Path, *, private: bool = False) -> None:

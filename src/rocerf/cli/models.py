@@ -1,4 +1,5 @@
-"""The model that a command speaks of, from its files: a pipeline, a LogisticRegression, or one fitted on the spot."""
+"""The model that a command speaks of, from its files: a pipeline, a LogisticRegression, a model of ours that was saved
+(a network, say), or one fitted on the spot."""
 
 from __future__ import annotations
 
@@ -7,13 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocerf.cli.options import PreprocessingName
-from rocerf.errors import FileFormatError, OptionError
+from rocerf.errors import DataError, FileFormatError, OptionError
 
 if TYPE_CHECKING:
     from rocerf.cli.files import LabelledRows
     from rocerf.data.schema import FeatureSchema
+    from rocerf.data.training_set import TrainingSet
     from rocerf.explainer.explainer import Rocerf
     from rocerf.models.logistic.model import LogisticModel
+    from rocerf.models.model import Refittable
+
+#: Kinds of models that are read from what their ``save`` wrote, by the format in the file, and where they are defined.
+SAVED = {
+    "rocerf-logistic-model": ("rocerf.models.logistic.model", "LogisticModel"),
+    "rocerf-neural-model": ("rocerf.models.network.model", "NeuralModel"),
+    "rocerf-estimator-model": ("rocerf.models.sklearn.estimator", "EstimatorModel"),
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class ModelFiles:
             raise OptionError("Expected --model or --pipeline, got both; drop one.")
 
 
-def model_of(rows: LabelledRows, files: ModelFiles, rules: FeatureSchema | None = None) -> LogisticModel:
+def model_of(rows: LabelledRows, files: ModelFiles, rules: FeatureSchema | None = None) -> Refittable:
     """The model with its training rows; ``rules`` is the schema that a pipeline's columns are read by."""
     if files.pipeline is not None:
         return _pipeline_model(files.pipeline, rows, rules, str(files.preprocessing or PreprocessingName.FROZEN))
@@ -73,8 +83,8 @@ def _pipeline_model(path: Path, rows: LabelledRows, rules: FeatureSchema | None,
     return model
 
 
-def _numeric_model(rows: LabelledRows, rules: FeatureSchema | None, path: Path | None, c: float) -> LogisticModel:
-    """A logistic model of a table of numbers, fitted here or read from a file."""
+def _numeric_model(rows: LabelledRows, rules: FeatureSchema | None, path: Path | None, c: float) -> Refittable:
+    """A model of a table of numbers: a logistic one fitted here, or whatever is in the file."""
     from rocerf.data.feature import Kind
     from rocerf.models.logistic.model import LogisticModel
     from rocerf.models.sklearn.skops_file import load_skops_model
@@ -86,4 +96,30 @@ def _numeric_model(rows: LabelledRows, rules: FeatureSchema | None, path: Path |
             "them into numbers; fit a pipeline, or make them columns of 0 and 1."
         )
     train = rows.training_set()
+    if path is not None and path.name.lower().endswith(".npz"):
+        return _saved_model(path, train)
     return LogisticModel.fit(train, C=c) if path is None else LogisticModel.from_sklearn(load_skops_model(path), train)
+
+
+def _saved_model(path: Path, train: TrainingSet) -> Refittable:
+    """A model of ours as its ``save`` wrote it, which must be about the training rows given."""
+    from importlib import import_module
+
+    from rocerf.storage.state import State
+
+    if not path.is_file():
+        raise FileFormatError(f"Expected a model file at {path}, found none; check the path.")
+    state = State.from_bytes(path.read_bytes(), source=path.name)
+    kind = SAVED.get(state.format.rpartition("/")[0])
+    if kind is None:
+        raise FileFormatError(
+            f"Expected a model that was written by its save method in {path.name}, got {state.format!r}; save a "
+            "LogisticModel, NeuralModel or EstimatorModel."
+        )
+    model: Refittable = getattr(import_module(kind[0]), kind[1]).from_state(state)
+    if model.train.checksum != train.checksum or str(model.train.favourable) != str(train.favourable):
+        raise DataError(
+            f"Expected the training rows that the model in {path.name} was saved with, got others (or another label as "
+            "the favourable one, or columns in another order); give the table that it was trained on to --train."
+        )
+    return model

@@ -79,7 +79,9 @@ Deletions = Annotated[str, typer.Option("--k", help="Deletions to withstand: a n
 Out = Annotated[Path | None, typer.Option(help="Write the result here: .csv or .json.")]
 PeopleIds = Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")]
 TrainIds = Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")]
-ModelFile = Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")]
+ModelFile = Annotated[
+    Path | None, typer.Option(help="Fitted LogisticRegression in skops format, or a saved model of ours, .npz.")
+]
 PipelineFile = Annotated[Path | None, typer.Option(help="Fitted scikit-learn Pipeline in skops format.")]
 Preprocessing = Annotated[
     PreprocessingName | None, typer.Option(help="Whether a pipeline's preprocessing is fitted again.")

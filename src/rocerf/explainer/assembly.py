@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError
+from rocerf.promises.held_out import HeldOut
 from rocerf.recourse.asked import Asked
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses, Status
 from rocerf.recourse.solvers.solution import Outcome, Solution
 from rocerf.recourse.triage import Triage
-from rocerf.types import Array, Places
+from rocerf.types import Array, Places, Progress
 from rocerf.words import Said
 
 if TYPE_CHECKING:
@@ -35,8 +36,18 @@ _STATUS_OF = {
 }
 
 
-def assembled(explainer: Rocerf, asked: Asked, triage: Triage, master: Master, solution: Solution) -> Recourses:
-    """Recourses for everybody asked for, out of the solution for those whom the solver saw."""
+def assembled(
+    explainer: Rocerf,
+    asked: Asked,
+    triage: Triage,
+    master: Master,
+    solution: Solution,
+    progress: Progress | None = None,
+) -> Recourses:
+    """Recourses for everybody asked for, out of the solution for those whom the solver saw.
+
+    ``progress`` is told of models retrained to check the points, by a promise that has such.
+    """
     matrix, asking = asked.matrix, triage.asking
     withheld = _through_the_gate(explainer, solution, master, asked, asking)
     people = len(matrix)
@@ -55,6 +66,7 @@ def assembled(explainer: Rocerf, asked: Asked, triage: Triage, master: Master, s
         statuses[person], reasons[person] = _ended(solution.outcomes[place], master, place, explainer.max_changes)
         reasons[person] = withheld.get(place, reasons[person])
         worst[person] = solution.worst_ids[place]
+    held_out, picked = _checked(explainer, points, progress)
     return Recourses(
         people=matrix,
         matrix=points,
@@ -68,12 +80,22 @@ def assembled(explainer: Rocerf, asked: Asked, triage: Triage, master: Master, s
         worst_ids=tuple(worst),
         retrainings=retrainings,
         scores=scores,
-        held_out=explainer.held_out(points),
+        held_out=held_out,
         frame_columns=asked.frame_columns,
         gaps=gaps,
         frames=asked.frames,
         missing=asked.missing,
+        picked=picked,
     )
+
+
+def _checked(explainer: Rocerf, points: Array, progress: Progress | None) -> tuple[HeldOut | None, HeldOut | None]:
+    """How points (P, d) fare with models kept for checking, and without rows picked to harm them."""
+    told = [] if progress is None else [progress]
+    held_out, picked = explainer.promise.held_out(points, *told), explainer.promise.picked(points, *told)
+    if progress is not None:
+        progress(1, 1)
+    return held_out, picked
 
 
 def _through_the_gate(

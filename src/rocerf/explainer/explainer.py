@@ -15,16 +15,16 @@ from rocerf.data.columns import complete
 from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.efforts import checked_effort
 from rocerf.deletion.k import number_of_deletions
-from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.errors import OptionError
 from rocerf.explainer.alternatives import find_alternatives
 from rocerf.explainer.assembly import assembled
 from rocerf.explainer.calibration import calibrate_delta
 from rocerf.explainer.confirmation import FindPoints, confirmed
 from rocerf.explainer.files import read_states, write_states
 from rocerf.explainer.options import checked_delta, checked_model, checked_schema, refuse_rules_unknown_to
-from rocerf.explainer.preparation import points_for, warn_of_a_long_wait
+from rocerf.explainer.preparation import finding_and_checking, points_for, warn_of_a_long_wait
 from rocerf.explainer.states import explainer_from, states_of
-from rocerf.models.model import ExactModel, Refittable
+from rocerf.models.model import Refittable
 from rocerf.models.options import checked_seed, positive_whole
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.held_out import HeldOut
@@ -170,7 +170,7 @@ class Rocerf:
 
         A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases become results with
         a reason. ``progress`` is called with (done, total): of :meth:`prepare`, unless that has ``preparing`` to call,
-        then of people.
+        then of people, or of the models retrained for them.
         """
         return self.explain_by(self.find_points, X, progress, preparing=preparing)
 
@@ -194,15 +194,16 @@ class Rocerf:
         triage = Triage.of(asked, self.model, self.schema, self.promise)
         asking = triage.asking
         if len(asking):
-            self.prepare(preparing or progress)
+            self._prepare(preparing or progress, len(asking))
         self._calibrate()
         problem = self.problem(asked.matrix[asking], asked.missing_of(asking), ruled=excluded is not None)
         if excluded is not None:
             problem = replace(problem, allowed=problem.allowed.excluding(tuple(excluded[person] for person in asking)))
+        finding, checking = finding_and_checking(self.promise, progress)
         solution = Solution.blank(0, asked.matrix.shape[1])
         if len(asking):
-            solution = confirmed(self.promise, find, problem, self.delta, find(problem, progress))
-        return assembled(self, asked, triage, problem, solution)
+            solution = confirmed(self.promise, find, problem, self.delta, find(problem, finding))
+        return assembled(self, asked, triage, problem, solution, checking)
 
     def alternatives(
         self,
@@ -235,8 +236,11 @@ class Rocerf:
 
         :meth:`explain` does it by itself. ``progress`` is called with (done, total) in steps of that work.
         """
-        if progress is None and not self.promise.prepared:
-            warn_of_a_long_wait(self)
+        self._prepare(progress)
+
+    def _prepare(self, progress: Progress | None, people: int = 0) -> None:
+        if progress is None and (people or not self.promise.prepared):
+            warn_of_a_long_wait(self, people)
         # A margin that is to be calibrated is so later: a promise has to be prepared before it can be read for that.
         self.promise.prepare(lambda promise, X0: points_for(self, promise, X0, self._delta or 0.0), progress)
         self._calibrate()
@@ -247,13 +251,10 @@ class Rocerf:
 
     def _calibrate(self) -> None:
         """Choose the margin, once, where it is to be chosen."""
-        if self._delta is None:  # a promise that nobody can be given has nothing to calibrate
-            impossible = self.promise.impossible() is not None
-            self._delta = (
-                0.0
-                if impossible
-                else calibrate_delta(self.model, self.promise, self.problem, self.solve, seed=self.seed)
-            )
+        if self._delta is None and self.promise.impossible() is not None:
+            self._delta = 0.0  # a promise that nobody can be given has nothing to calibrate
+        if self._delta is None:
+            self._delta = calibrate_delta(self.model, self.promise, self.problem, self.solve, seed=self.seed)
 
     def held_out(self, points: Array) -> HeldOut | None:
         """How points (P, d), missing where there are none, fare with models that the promise keeps for checking."""
@@ -326,23 +327,23 @@ class Rocerf:
         return forgotten_explainer(self, ids)
 
     def removal_budget(
-        self, points: ArrayLike | pd.DataFrame, *, most: int | None = None, progress: Progress | None = None
+        self,
+        points: ArrayLike | pd.DataFrame,
+        *,
+        most: int | None = None,
+        share: float | None = None,
+        progress: Progress | None = None,
     ) -> RemovalBudget:
         """How many deletions each point (P, d) survives: proven from below, found from above.
 
         Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
-        explainer's own certificate if it has one, else that of a single deletion on tables of moderate size.
+        explainer's own certificate if it has one, else that of a single deletion on tables of moderate size. A network
+        or estimator breaks where fewer than a ``share`` of its retrainings accept: the promise's, else 0.95.
         """
-        if not isinstance(self.model, ExactModel):
-            raise UnsupportedModelError(
-                f"Expected a LogisticModel to look for the worst deletions in, got {type(self.model).__name__}, whose "
-                "retraining has no single outcome; use the promise 'simulated' and its held_out validity."
-            )
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
-        proofs = [self.promise] if self.promise.proven else None
         X = complete(self.model.matrix(points), self.model.train.columns, what="points to find a removal budget for")
-        return removal_budget(self.model, X, limit, proofs=proofs, seed=self.seed, progress=progress)
+        return removal_budget(self.model, X, limit, given=self.promise, share=share, seed=self.seed, progress=progress)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything into a folder: model, options, and the pool of cuts or the certificate; no pickle.

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rocerf.promises.promise import Promise
+from rocerf.promises.stages import in_turn
 from rocerf.recourse.master.master import Master
-from rocerf.types import Array
+from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
     from rocerf.explainer.explainer import Rocerf
 
 #: From so many seconds on nobody should have to wait without knowing how long.
 LONG = 60.0
+
+#: How long finding points and checking them by retraining take against each other, roughly.
+FINDING, CHECKING = 3.0, 1.0
 
 
 def points_for(explainer: Rocerf, promise: Promise, X0: Array, delta: float) -> Array:
@@ -33,16 +37,29 @@ def points_for(explainer: Rocerf, promise: Promise, X0: Array, delta: float) -> 
     return points
 
 
-def announcement(explainer: Rocerf) -> str | None:
-    """One line about how long :meth:`Rocerf.prepare` will take and what makes it shorter; None if it is short.
+def finding_and_checking(promise: Promise, progress: Progress | None) -> tuple[Progress | None, Progress | None]:
+    """Who is told of finding points, and who of checking them, where models are retrained for that."""
+    if progress is None or not promise.checks_at_length:
+        return progress, None
+    finding, checking = in_turn(progress, (FINDING, CHECKING))
+    return finding, checking
 
-    Finding that out takes about a hundredth of the time itself.
+
+def announcement(explainer: Rocerf, people: int = 0) -> str | None:
+    """One line about how long preparing, and answering so many people, will take, and what makes it shorter.
+
+    None if it is short or not known. Finding that out takes about a hundredth of the time itself.
     """
-    seconds = explainer.expected_seconds()
-    if seconds is None or seconds <= LONG:
+    before = explainer.expected_seconds()
+    then = explainer.promise.answering_seconds(people) if people else 0.0
+    seconds = (before or 0.0) + (then or 0.0)
+    if seconds <= LONG:
         return None
-    shorter = explainer.promise.shorter
-    return f"about {in_words(seconds)} before anybody can be answered{f'; {shorter}' if shorter else ''}"
+    rest = f"; {explainer.promise.shorter}" if explainer.promise.shorter else ""
+    if not then:
+        return f"about {in_words(seconds)} before anybody can be answered{rest}"
+    what = f"for {people} {'person' if people == 1 else 'people'}, as models are retrained for each"
+    return f"very roughly {in_words(seconds)} {what}: how many, depends on what is found{rest}"
 
 
 def in_words(seconds: float) -> str:
@@ -57,8 +74,8 @@ def in_words(seconds: float) -> str:
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
-def warn_of_a_long_wait(explainer: Rocerf) -> None:
-    """Log how long preparing will take, for whoever asked for no progress to be shown."""
-    line = announcement(explainer)
+def warn_of_a_long_wait(explainer: Rocerf, people: int = 0) -> None:
+    """Log how long preparing and answering will take, for whoever asked for no progress to be shown."""
+    line = announcement(explainer, people)
     if line is not None:
         logging.getLogger("rocerf").warning("%s; progress=... shows how far it is", line)

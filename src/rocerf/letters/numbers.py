@@ -80,6 +80,7 @@ def _with_points(explainer: Rocerf, recourses: Recourses, people: NDArray[np.int
         statuses=tuple(statuses),
         reasons=tuple(reasons),
         held_out=explainer.held_out(matrix),
+        picked=None,  # of the points before they were rounded
         settings=explainer.settings(),  # what is promised is what the explainer promises, whatever a file says
         worst_ids=None,
         gaps=None,

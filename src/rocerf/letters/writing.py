@@ -88,7 +88,7 @@ def of_people(recourses: Recourses, places: Sequence[int]) -> Recourses:
         **{name: values[rows] for name in arrays if (values := getattr(recourses, name)) is not None},
         **{name: tuple(values[row] for row in rows) for name in tuples if (values := getattr(recourses, name))},
     }
-    return replace(recourses, **chosen, worst_ids=None, held_out=None)
+    return replace(recourses, **chosen, worst_ids=None, held_out=None, picked=None)
 
 
 def _check_batches(explainer: Rocerf, batches: Sequence[Recourses]) -> None:

@@ -60,3 +60,10 @@ def refuse_bare_rows(train: Any) -> None:
         raise DataError(
             f"Expected a TrainingSet, got {type(train).__name__}; put rows and labels in one: TrainingSet(X, y)."
         )
+
+
+def proper_share(value: Any, name: str, example: float) -> float:
+    """A share above 0 and below 1."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        raise OptionError(f"Expected {name} between 0 and 1, got {value!r}; use for example {example}.")
+    return float(value)

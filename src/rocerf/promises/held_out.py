@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.errors import DidNotTrainError
+from rocerf.models.model import Ensemble
 from rocerf.types import Array
 from rocerf.words import Said
 
@@ -63,6 +65,22 @@ class HeldOut:
     trials: int | None = None
     picked: bool = False
 
+    @classmethod
+    def by(cls, models: Ensemble, points: Array, confidence: float, seed: int) -> HeldOut | None:
+        """How points (P, d) fare with these models, the same for everybody; missing points are counted as -1."""
+        found = np.isfinite(points).all(axis=1)
+        if not found.any():
+            return None
+        scores = models.scores(points[found])
+        if not np.isfinite(scores).all():
+            raise DidNotTrainError("Expected finite scores from retrained models, got infinite ones or NaN.")
+        verdicts = scores >= 0
+        person = np.random.default_rng(seed).integers(verdicts.shape[1], size=len(verdicts))
+        accepted = np.full(len(points), -1, np.intp)
+        accepted[found] = verdicts.sum(axis=0)
+        drawn = int(verdicts[np.arange(len(verdicts)), person].sum())
+        return cls(accepted, verdicts.mean(axis=1), drawn, confidence)
+
     @property
     def retrainings(self) -> int:
         """Number of models M that each point was shown to."""
@@ -95,6 +113,13 @@ class HeldOut:
             bound=rounded_down(self.bound_of(place)),
             confidence=self.confidence,
         )
+
+    def audit_of(self, place: int, k: int) -> Said:
+        """The same for a promise that is not about picked rows, at most ``k`` of which were deleted."""
+        if self.accepted[place] < 0:
+            return Said.of("promises.nothing_checked")
+        rows = Said.of("promises.rows", k=k)
+        return Said.of("promises.audited", check=self.sentence_of(place), k=k, rows=rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON."""

@@ -14,22 +14,38 @@ of all people, and a group that serves many counts as many.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from rocerf.deletion.cover import serving
 from rocerf.deletion.group_attack import other_starts, seed_for
 from rocerf.deletion.groups import Groups
-from rocerf.models.model import Proposing
+from rocerf.errors import OptionError
+from rocerf.models.model import Proposing, Refittable, Timed
 from rocerf.passes import chunks
 from rocerf.promises.held_out import HeldOut
-from rocerf.types import Array, Mask, Places
+from rocerf.promises.stages import in_turn
+from rocerf.types import Array, Mask, Places, Progress
 
 #: Numbers in one matrix of harms, points times rows.
 HARMS = 2**24
 
+#: Models that pick rows for an audit and models retrained without the rows of each; where its seeds are set apart.
+AUDIT, AUDIT_STREAM = (2, 10), 0xA0D17
+
 #: Different starts of the models retrained together, about; where there are more models, some have a start in common.
 STARTS = 200
+
+
+def refuse_what_picks_nothing(model: Refittable) -> None:
+    """Refuse an audit of a model that this check cannot be made for, and say what can be done instead."""
+    if not isinstance(model, Proposing):
+        raise OptionError(
+            "Expected a network or an estimator for audit=True, whose retraining has no single outcome to be counted, "
+            f"got {type(model).__name__}; attack the points themselves: rocerf.Adversary(model, k).attack(points), or "
+            "rocerf attack on the command line."
+        )
 
 
 class PickedCheck:
@@ -44,18 +60,29 @@ class PickedCheck:
         self._attackers = attackers
         self._groups = [Groups() for _ in range(attackers)]
 
+    @classmethod
+    def auditing(cls, model: Any, k: int, confidence: float, seed: int) -> PickedCheck:
+        """For a promise that is not about picked rows: by starts that nothing else of this seed has."""
+        return cls(model, k, *AUDIT, confidence, seed_for(seed, AUDIT_STREAM))
+
     @cached_property
     def attackers(self) -> list[Proposing]:
         """The models that pick, trained at first use."""
         return other_starts(self.model, self._attackers, seed=seed_for(self.seed, 0))
 
-    def of(self, points: Array) -> HeldOut | None:
-        """How points (P, d) fare; missing points are counted as -1."""
+    def expected_seconds(self, people: int) -> float | None:
+        """About how long models are retrained for so many people, if none can share a group with another."""
+        count = self._attackers * (1 + self.models * people)
+        return self.model.seconds_to_retrain(count) if isinstance(self.model, Timed) else None
+
+    def of(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
+        """How points (P, d) fare; missing points are counted as -1. ``progress`` is told of models retrained."""
         found = np.flatnonzero(np.isfinite(points).all(axis=1))
         if not len(found):
             return None
         accepted = np.full(len(points), -1, np.intp)
-        seen = [self._verdicts(points[found], number) for number in range(self._attackers)]
+        stages = in_turn(progress, [1.0] * self._attackers)
+        seen = [self._verdicts(points[found], number, stage) for number, stage in enumerate(stages)]
         verdicts = [own for own, _ in seen]
         accepted[found] = sum(own.sum(axis=0) for own in verdicts)
         shares = np.concatenate([own.mean(axis=1) for own in verdicts])
@@ -68,17 +95,20 @@ class PickedCheck:
             drawn += int(own[models, people].sum())
         return HeldOut(accepted, shares, drawn, self.confidence, asked * self._attackers, picked=True)
 
-    def _verdicts(self, X: Array, number: int) -> tuple[Mask, Places]:
+    def _verdicts(self, X: Array, number: int, progress: Progress | None) -> tuple[Mask, Places]:
         """Whether the models without the rows picked for each point accept it, (models, P), and its group, (P,)."""
         groups, attacker = self._groups[number], self.attackers[number]
         own = np.empty(len(X), np.intp)
-        for part in chunks(len(X), max(1, HARMS // len(self.model.train))):
+        parts = list(chunks(len(X), max(1, HARMS // len(self.model.train))))
+        for part, tell in zip(parts, in_turn(progress, [1.0] * len(parts)), strict=True):
             harms = attacker.harms(X[part], attacker.proposals[0])
             new, own[part] = serving(harms, self.k, groups)
             if new or not len(groups):
                 sets = new or [np.empty(0, np.intp)]
                 seed = seed_for(self.seed, 1 + number, len(groups))
-                groups.retrain(self.model, sets, self.models, seed=seed, starts=self._turns * self.models)
+                groups.retrain(self.model, sets, self.models, seed=seed, starts=self._turns * self.models, progress=tell)
+            if tell is not None:
+                tell(1, 1)
         verdicts = np.empty((self.models, len(X)), bool)
         for group in np.unique(own):
             verdicts[:, own == group] = groups.of(int(group)).scores(X[own == group]) >= 0

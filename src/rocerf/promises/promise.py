@@ -101,6 +101,8 @@ class Promise(ABC):
     proven: bool = False
     #: Whether the promise chooses its own margin, so that there is none to calibrate.
     chooses_margin: bool = False
+    #: Share of the models retrained without rows picked to do harm that should accept, where it is about such a share.
+    share: float | None = None
     #: How hard it searches, where it does.
     effort: str | None = None
     model: Classifier
@@ -145,6 +147,10 @@ class Promise(ABC):
     def expected_seconds(self) -> float | None:
         """About how long :meth:`prepare` will take, by trying a small part of it; None where that is not known."""
         return None
+
+    def answering_seconds(self, people: int) -> float | None:
+        """About how long models are then retrained for so many people, a rough guess; None where that is not known."""
+        return 0.0
 
     @property
     def shorter(self) -> str:
@@ -206,8 +212,17 @@ class Promise(ABC):
         """
         return np.full(len(points), -np.inf)
 
-    def held_out(self, points: Array) -> HeldOut | None:
+    @property
+    def checks_at_length(self) -> bool:
+        """Whether models are retrained for :meth:`held_out` or :meth:`picked`, so that these tell of their progress."""
+        return False
+
+    def held_out(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
         """How points (P, d) fare with models kept for checking, for a promise that has such models."""
+        return None
+
+    def picked(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
+        """How points (P, d) fare without rows picked to do harm, where the promise is not about that but was asked."""
         return None
 
     # --- what is said -------------------------------------------------------------------------------
@@ -307,6 +322,6 @@ class Hardening(Protocol):
         """How often points are attacked and, where they no longer hold, solved for again."""
         ...
 
-    def harden(self, X: Array) -> None:
+    def harden(self, X: Array, progress: Progress | None = None) -> None:
         """Look for deletions that harm points (P, d); what is found lowers the promise from now on."""
         ...

@@ -12,27 +12,29 @@ and retrains without them from starts of their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_number
 from rocerf.deletion.cover import SERVES, serving, shared_worst
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
 from rocerf.deletion.guesses import Guesses
 from rocerf.errors import OptionError
-from rocerf.models.model import Proposing, Refittable, SmoothEnsemble
-from rocerf.models.options import positive_whole
+from rocerf.models.model import Proposing, Refittable, SmoothEnsemble, Timed
+from rocerf.models.options import positive_whole, proper_share
 from rocerf.passes import chunks
+from rocerf.promises.answering_time import seconds_to_answer
 from rocerf.promises.group_value import GroupValues
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.picked import PickedCheck
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
+from rocerf.promises.stages import in_turn
 from rocerf.storage.state import State
 from rocerf.types import Array, Places, Progress
 from rocerf.words import Said
@@ -45,6 +47,10 @@ SLACK = 0.02
 
 #: Models retrained without any deletion, which every point must convince too.
 BASE_MODELS = 20
+
+#: Groups that join the pool for each person, and times that a person is solved for: as measured on German, for guesses
+#: of the time.
+GROUPS_A_PERSON, TIMES_SOLVED = 3, 3
 
 #: Groups retrained together that have no start in common.
 STARTS = 8
@@ -93,10 +99,7 @@ class FreshStarts:
 
     def __post_init__(self) -> None:
         for name in ("share", "confidence"):
-            if not is_number(getattr(self, name)) or not 0.0 < getattr(self, name) < 1.0:
-                raise OptionError(
-                    f"Expected {name} between 0 and 1, got {getattr(self, name)!r}; use for example 0.95."
-                )
+            proper_share(getattr(self, name), name, 0.95)
         for name, least in (("starts", 2), ("rounds", 1), ("attackers", 1), ("checking", 1)):
             if positive_whole(getattr(self, name), name) < least:
                 raise OptionError(f"Expected {name} to be at least {least}, got {getattr(self, name)}; use more.")
@@ -130,6 +133,11 @@ class RetrainedGroups(Promise):
         self._pool: Groups | None = None
 
     @property
+    def share(self) -> float:  # type: ignore[override]
+        """Share of the models retrained without the rows picked that should accept."""
+        return self.options.share
+
+    @property
     def rounds(self) -> int:
         """How often points are attacked and solved for again."""
         return self.options.rounds
@@ -158,6 +166,30 @@ class RetrainedGroups(Promise):
             pool.retrain(self.model, nothing, BASE_MODELS, seed=seed, starts=BASE_MODELS, progress=progress)
             self._pool = pool
 
+    def expected_seconds(self) -> float | None:
+        """About how long the first group takes; None where the model does not know how long it trains."""
+        if self.prepared:
+            return 0.0
+        return self.model.seconds_to_retrain(BASE_MODELS) if isinstance(self.model, Timed) else None
+
+    def answering_seconds(self, people: int) -> float | None:
+        """About how long attacking, solving and checking take, from how much was needed on German: a rough guess."""
+        if not isinstance(self.model, Timed):
+            return None
+        groups = GROUPS_A_PERSON * people
+        retraining = self.model.seconds_to_retrain(groups * self.options.starts)
+        checking = self._check.expected_seconds(people)
+        solving = people * TIMES_SOLVED * seconds_to_answer(self.model, BASE_MODELS + groups * self.options.starts)
+        return None if retraining is None or checking is None else retraining + checking + solving
+
+    @property
+    def shorter(self) -> str:
+        """Fewer models."""
+        o = self.options
+        half = {name: max(least, getattr(o, name) // 2) for name, least in (("starts", 2), ("rounds", 1))}
+        half["checking"] = max(1, o.checking // 2)
+        return f"FreshStarts({', '.join(f'{name}={value}' for name, value in half.items())}) takes about half the time"
+
     @cached_property
     def random(self) -> bool:
         """Whether models retrained on the same rows differ at all; where not, one is a group."""
@@ -169,29 +201,40 @@ class RetrainedGroups(Promise):
         # Those of the first group took part already: they need not be trained again to propose rows.
         return Guesses(self.model, [self.model.as_retrained(self.pool.models, place) for place in range(count)])
 
-    def harden(self, X: Array) -> None:
-        """Attack points (P, d): sets picked for them that no group of the pool serves are retrained and join it."""
-        for part in chunks(len(X), max(1, HARMS // len(self.model.train))) if len(X) else ():
-            for name, harms in self._picked(X[part]):
-                self._ran[name] = None
-                # A model whose score jumps may do so at one row more: there every point's own rows are tried.
-                new, _ = serving(harms, self.k, self.pool, SERVES if self._smooth else 1.0)
-                if new:
-                    seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
-                    self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each)
+    def harden(self, X: Array, progress: Progress | None = None) -> None:
+        """Attack points (P, d): sets picked for them that no group of the pool serves are retrained and join it.
 
-    def _picked(self, X: Array) -> Any:
-        """Harms of points (P, d), (P, n), by each search of the effort, with its name."""
+        A group joins whole or not at all: who raises out of ``progress`` leaves what was found until then.
+        """
+        parts = list(chunks(len(X), max(1, HARMS // len(self.model.train)))) if len(X) else []
+        work = [(part, *way) for part in parts for way in self._ways_to_pick()]
+        for (part, name, harms_at), tell in zip(work, in_turn(progress, [1.0] * len(work)), strict=True):
+            harms = harms_at(X[part])
+            # A model whose score jumps may do so at one row more: there every point's own rows are tried.
+            new, _ = serving(harms, self.k, self.pool, SERVES if self._smooth else 1.0)
+            if new:
+                seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
+                self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each, progress=tell)
+            self._ran[name] = None
+            if tell is not None:
+                tell(1, 1)
+
+    def _ways_to_pick(self) -> list[tuple[str, Callable[[Array], Array]]]:
+        """The searches of the effort by name: each gives harms of points, (P, d) -> (P, n), from the pool as it is."""
         searches, proposals = EFFORTS[self.effort].groups.searches, self.model.proposals
-        yield proposals[0], self._guesses.proposed(X, proposals[0])
-        for proposal in proposals[1:] if "proposals" in searches and not self._smooth else ():
-            yield proposal, self._guesses.proposed(X, proposal)
+        every = proposals if "proposals" in searches and not self._smooth else proposals[:1]
+        ways: list[tuple[str, Callable[[Array], Array]]]
+        ways = [(name, partial(self._guesses.proposed, proposal=name)) for name in every]
         if "other starts" in searches and self._guesses.others:
-            yield "other starts", self._guesses.by_other_starts(X)
+            ways.append(("other starts", self._guesses.by_other_starts))
         if "relinearised" in searches or not self.random:
-            values, first = self._group_values(X).values(), self._guesses.proposed(X, proposals[0])
-            worst = shared_worst(first, self.pool, values.argmin(axis=0))
-            yield "relinearised", self._guesses.relinearised(X, self.pool, worst)
+            ways.append(("relinearised", self._relinearised))
+        return ways
+
+    def _relinearised(self, X: Array) -> Array:
+        first = self._guesses.proposed(X, self.model.proposals[0])
+        worst = shared_worst(first, self.pool, self._group_values(X).values().argmin(axis=0))
+        return self._guesses.relinearised(X, self.pool, worst)
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -252,12 +295,14 @@ class RetrainedGroups(Promise):
             self.model, self.k, options.attackers, options.checking, options.confidence, seed_for(self._stream, 1)
         )
 
-    def held_out(self, points: Array) -> HeldOut | None:
+    checks_at_length = True
+
+    def held_out(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
         """How points (P, d) fare without rows picked by models that had no part in choosing them.
 
         None where training again always gives the same model: no other one could pick, and one retraining is no sample.
         """
-        return self._check.of(points) if np.isfinite(points).any() and self.random else None
+        return self._check.of(points, progress) if np.isfinite(points).any() and self.random else None
 
     def sentence(self, delta: float) -> Said:
         """What was aimed at; how points fared is in the result's ``held_out``."""

@@ -23,20 +23,20 @@ each model, and those trials are.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from rocerf.data.columns import is_number
-from rocerf.errors import DidNotTrainError, OptionError
+from rocerf.errors import OptionError
 from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, SmoothEnsemble, Timed
-from rocerf.models.options import positive_whole
+from rocerf.models.options import positive_whole, proper_share
 from rocerf.promises import margin_choice
 from rocerf.promises.answering_time import seconds_to_answer
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.margins import LADDER, counted, enough_for, spread_below_mean
+from rocerf.promises.picked import PickedCheck, refuse_what_picks_nothing
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
 from rocerf.promises.retrainings import after_random_deletions
 from rocerf.promises.stages import in_turn
@@ -74,6 +74,9 @@ class Simulated:
         Retrained models in each group; more checking models make the reported bound tighter.
     confidence : float
         Of the reported lower bounds.
+    audit : bool
+        Whether answers also say how points fare without up to k rows *picked* to harm them, by models that had no part
+        in anything (``recourses.picked``), for networks and estimators. The promise is not about these.
 
     Examples
     --------
@@ -93,15 +96,13 @@ class Simulated:
     choosing: int = 60
     checking: int = 100
     confidence: float = 0.95
+    audit: bool = False
     #: Share of the training rows deleted at most, where the user does not say.
     default_k: ClassVar[str] = "5%"
 
     def __post_init__(self) -> None:
         for name in ("validity", "confidence"):
-            if not is_number(getattr(self, name)) or not 0.0 < getattr(self, name) < 1.0:
-                raise OptionError(
-                    f"Expected {name} between 0 and 1, got {getattr(self, name)!r}; use for example 0.99."
-                )
+            proper_share(getattr(self, name), name, 0.99)
         if self.retraining not in RETRAININGS or self.margin not in ("auto", "spread", "count", "fixed"):
             raise OptionError(
                 "Expected retraining to be fresh or warm and margin to be auto, spread, count or fixed, "
@@ -117,6 +118,8 @@ class Simulated:
             raise OptionError(
                 f"Expected a model that can be trained again for the promise 'simulated', got {type(model).__name__}."
             )
+        if self.audit:
+            refuse_what_picks_nothing(model)
         return SimulatedPromise(model, k, self, seed)
 
 
@@ -153,8 +156,7 @@ class SimulatedPromise(Promise):
 
     def sentence(self, delta: float) -> Said:
         """What may be said before anybody looks; how points fared is in the result's ``held_out``."""
-        how = Said.of(f"promises.{self.options.retraining}")
-        rows = Said.of("promises.rows", k=self.k)
+        how, rows = Said.of(f"promises.{self.options.retraining}"), Said.of("promises.rows", k=self.k)
         if self.one_by_one:
             return Said.of("promises.simulated_one_by_one", **self._enough, how=how, k=self.k, rows=rows)
         return Said.of("promises.simulated", validity=self.options.validity, how=how, k=self.k, rows=rows)
@@ -293,7 +295,8 @@ class SimulatedPromise(Promise):
     def shorter(self) -> str:
         """Fewer models."""
         half = ", ".join(f"{name}={max(2, getattr(self.options, name) // 2)}" for name in GROUPS)
-        return f"{self._count} models are retrained, and half of them, Simulated({half}), take half the time"
+        when = " before the audit" if self.options.audit else ""
+        return f"{self._count} models are retrained{when}, and half of them, Simulated({half}), take half the time"
 
     @cached_property
     def _expected(self) -> tuple[float | None, float]:
@@ -375,25 +378,23 @@ class SimulatedPromise(Promise):
 
     # --- checking -----------------------------------------------------------------------------------
 
-    def held_out(self, points: Array) -> HeldOut | None:
+    def held_out(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
         """How points (P, d) fare with the models kept for checking; missing points are counted as -1."""
-        found = np.isfinite(points).all(axis=1)
-        if not found.any():
-            return None
-        held_out = self._checked(points[found])
-        accepted = np.full(len(points), -1, np.intp)
-        accepted[found] = held_out.accepted
-        return replace(held_out, accepted=accepted)
+        return HeldOut.by(self._checking, points, self.options.confidence, self.seed)
 
-    def _checked(self, points: Array) -> HeldOut:
-        scores = self._checking.scores(points)
-        if not np.isfinite(scores).all():
-            raise DidNotTrainError("Expected finite scores from retrained models, got infinite ones or NaN.")
-        accepted = scores >= 0
-        drawn = np.random.default_rng(self.seed).integers(len(points), size=len(accepted))
-        return HeldOut(
-            accepted=accepted.sum(axis=0),
-            by_model=accepted.mean(axis=1),
-            drawn=int(accepted[np.arange(len(accepted)), drawn].sum()),
-            confidence=self.options.confidence,
-        )
+    @property
+    def checks_at_length(self) -> bool:
+        """Whether there is an audit to make."""
+        return self.options.audit
+
+    def answering_seconds(self, people: int) -> float | None:
+        """Of the audit."""
+        return self._audit.expected_seconds(people) if self.options.audit else 0.0
+
+    @cached_property
+    def _audit(self) -> PickedCheck:
+        return PickedCheck.auditing(self.model, self.k, self.options.confidence, self.seed)
+
+    def picked(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
+        """How points (P, d) fare without at most k rows picked to do harm, of which the promise says nothing."""
+        return self._audit.of(points, progress) if self.options.audit else None

@@ -108,8 +108,9 @@ class Recourse:
     ``name`` is what the person is called: their index value, or their place. ``person`` and ``point`` are in schema
     space. ``margin`` is the lowest score that the promise foresees at ``point`` (accepted from 0 on): estimated, found
     in ``retrainings`` true retrainings, or proven, as ``promise`` says. ``certified`` is true only for the last, and
-    then ``certificate.bound`` is the proven lower bound. ``worst_ids`` are training rows, other people's data: never
-    show them to the person.
+    then ``certificate.bound`` is the proven lower bound. ``picked`` says, where it was asked for, how the point fared
+    without rows picked to harm it, which ``promise`` is not about. ``worst_ids`` are training rows, other people's
+    data: never show them to the person.
     """
 
     name: Any
@@ -125,6 +126,7 @@ class Recourse:
     certificate: CertificateNote
     retrainings: int = 0
     worst_ids: NDArray[Any] | None = field(default=None, repr=False)
+    picked: str | None = None
 
     @property
     def answered(self) -> bool:
@@ -140,7 +142,9 @@ class Recourses:
     ``gaps`` (P,); scores are those of the points at the model as it was, gaps the share of the cost by which a cheaper
     answer is not excluded (missing where the solver cannot tell). ``schema`` says what the columns mean; ``frames``
     how they are written in the user's own table, and ``missing`` which features each person came without.
-    ``held_out`` says how the points fared with models retrained only to check them, where the promise has such models.
+    ``held_out`` says how the points fared with models retrained only to check them, where the promise has such models;
+    ``picked``, where it was asked for, without rows picked to harm them, of which a promise about random deletions says
+    nothing.
     Where nobody answered, the point is missing (NaN) and ``statuses`` and ``reasons`` say why.
     """
 
@@ -161,6 +165,7 @@ class Recourses:
     gaps: Array | None = None
     frames: Frames | None = None
     missing: tuple[tuple[str, ...], ...] | None = None
+    picked: HeldOut | None = None
 
     def __post_init__(self) -> None:
         # What was checked stays what it was: nobody can move a point under its certificate.
@@ -201,6 +206,7 @@ class Recourses:
             certificate=self._certificate(i),
             retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
             worst_ids=None if self.worst_ids is None else self.worst_ids[i],
+            picked=None if self.picked is None else self.picked.audit_of(i, self.settings.k),
         )
 
     def __iter__(self) -> Iterator[Recourse]:

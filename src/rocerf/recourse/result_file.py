@@ -48,6 +48,7 @@ def _head(recourses: Recourses) -> dict[str, Any]:
         "index": None if index is None else index.tolist(),
         "frame_columns": recourses.frame_columns,
         "held_out": None if recourses.held_out is None else recourses.held_out.to_dict(),
+        **({} if recourses.picked is None else {"picked": recourses.picked.to_dict()}),
         "said": to_table((settings.sentence, *settings.assumptions, *recourses.reasons)),
     }
     plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False, default=str))
@@ -132,6 +133,7 @@ def _from_document(document: Mapping[str, Any]) -> Recourses:
         gaps=_array([p["gap"] for p in people]),
         frames=None if document["frames"] is None else Frames.from_dict(document["frames"]),
         missing=tuple(tuple(p.get("missing", ())) for p in people),
+        picked=HeldOut.from_dict(document["picked"]) if document.get("picked") else None,
     )
 
 

@@ -19,6 +19,7 @@ from rocerf.models.model import Refittable
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Hardening, Learning, PerPerson, Promise
+from rocerf.promises.stages import STEPS, in_turn
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
 from rocerf.recourse.solvers.penalty import solve_by_penalty
@@ -33,6 +34,9 @@ FARTHEST, FARTHER = 10.0, 1.05
 #: Doublings of the margin tried on a stand-in where points cannot be moved along a line.
 MARGINS = 4
 
+
+#: How long solving and attacking take against each other, where points are attacked in rounds; as for networks.
+SOLVING, ATTACKING = 1.0, 2.0
 
 #: What a solver asks of a promise, from the most to the least.
 Needs = Literal["cuts", "slopes", "values"]
@@ -119,28 +123,34 @@ class Solver:
         def solve(problem: Master, tell: Progress | None = None) -> Solution:
             return solver.solve(promise, problem, delta, progress=tell, **near)
 
-        found = solve(master, progress)
-        return hardened(promise, master, delta, solve, found) if isinstance(promise, Hardening) else found
+        if isinstance(promise, Hardening):
+            return hardened(promise, master, delta, solve, progress)
+        return solve(master, progress)
 
 
 def hardened(
-    promise: Any, master: Master, delta: float, solve: Callable[[Master], Solution], solution: Solution
+    promise: Any, master: Master, delta: float, solve: Callable[..., Solution], progress: Progress | None = None
 ) -> Solution:
     """The solution after rounds of attack: whoever no longer holds once their point was attacked is solved for again.
 
-    Who still does not after the last round keeps the point, and the gate will see to it.
+    Who still does not after the last round keeps the point, and the gate will see to it. ``progress`` is told of all
+    rounds as one; those that nobody needs any more are jumped.
     """
-    for _ in range(promise.rounds):
+    first, *stages = in_turn(progress, [SOLVING, *(ATTACKING, SOLVING) * promise.rounds])
+    solution = solve(master, first)
+    for attacking, solving in zip(stages[::2], stages[1::2], strict=True):
         found = np.flatnonzero(solution.outcomes == Outcome.FOUND)
-        promise.harden(solution.points[found])
+        promise.harden(solution.points[found], *([] if attacking is None else [attacking]))
         reading = promise.read(solution.points[found])
         solution.values[found] = reading.foreseen
         broken = found[reading.foreseen < delta + GUARD / 2]
         if not len(broken):
             break
-        again = solve(master.of(broken))
+        again = solve(master.of(broken), solving)
         for place, person in enumerate(broken):
             solution.take(int(person), again.only(place))
+    if progress is not None:
+        progress(STEPS, STEPS)
     return solution
 
 
