@@ -173,7 +173,7 @@ class RetrainedGroups(Promise):
         return self.model.seconds_to_retrain(BASE_MODELS) if isinstance(self.model, Timed) else None
 
     def answering_seconds(self, people: int) -> float | None:
-        """About how long attacking, solving and checking take, from how many groups a small network needed on German: a rough guess."""
+        """About how long attacking, solving and checking so many people takes: a rough guess."""
         if not isinstance(self.model, Timed):
             return None
         groups = GROUPS_A_PERSON * people
