@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: From so many seconds on nobody should have to wait without knowing how long.
 LONG = 60.0
 
-#: How long finding points and checking them by retraining take against each other, roughly.
+#: How long finding points and checking them by retraining take against each other: guessed, for progress.
 FINDING, CHECKING = 3.0, 1.0
 
 

@@ -35,7 +35,7 @@ FARTHEST, FARTHER = 10.0, 1.05
 MARGINS = 4
 
 
-#: How long solving and attacking take against each other, where points are attacked in rounds; as for networks.
+#: How long solving and attacking take against each other, where points are attacked in rounds: guessed, for progress.
 SOLVING, ATTACKING = 1.0, 2.0
 
 #: What a solver asks of a promise, from the most to the least.
