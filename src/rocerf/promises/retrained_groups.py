@@ -26,13 +26,14 @@ from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
 from rocerf.deletion.guesses import Guesses
 from rocerf.errors import OptionError
-from rocerf.models.model import Proposing, Refittable, SmoothEnsemble
+from rocerf.models.model import Proposing, Refittable, Smooth, SmoothEnsemble
 from rocerf.models.options import positive_whole
 from rocerf.passes import chunks
 from rocerf.promises.group_value import GroupValues
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.picked import PickedCheck
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
+from rocerf.promises.step_reads import StepReads, step_searches
 from rocerf.storage.state import State
 from rocerf.types import Array, Places, Progress
 from rocerf.words import Said
@@ -42,6 +43,12 @@ STREAM = 0x9E7A1
 
 #: Share of the drop by which points aim deeper than what was found, as other sets may be worse by a hair.
 SLACK = 0.02
+
+#: The same where scores move in steps: the next step may be one row away.
+STEP_SLACK = 0.02
+
+#: How many times as often points are attacked and solved for again where scores move in steps.
+STEP_ROUNDS = 3
 
 #: Models retrained without any deletion, which every point must convince too.
 BASE_MODELS = 20
@@ -132,7 +139,7 @@ class RetrainedGroups(Promise):
     @property
     def rounds(self) -> int:
         """How often points are attacked and solved for again."""
-        return self.options.rounds
+        return self.options.rounds * (1 if self._smooth else STEP_ROUNDS)
 
     # --- the pool -----------------------------------------------------------------------------------
 
@@ -155,7 +162,11 @@ class RetrainedGroups(Promise):
             pool = Groups()
             nothing = [np.empty(0, np.intp)]
             seed = seed_for(self._stream)
-            pool.retrain(self.model, nothing, BASE_MODELS, seed=seed, starts=BASE_MODELS, progress=progress)
+            if not isinstance(self.model, Smooth):  # most trees come out the same: two say so
+                pool.retrain(self.model, nothing, 2, seed=seed, starts=2, progress=progress)
+            if not len(pool) or refits_differ(pool, self.model):
+                pool = Groups()
+                pool.retrain(self.model, nothing, BASE_MODELS, seed=seed, starts=BASE_MODELS, progress=progress)
             self._pool = pool
 
     @cached_property
@@ -172,25 +183,63 @@ class RetrainedGroups(Promise):
     def harden(self, X: Array) -> None:
         """Attack points (P, d): sets picked for them that no group of the pool serves are retrained and join it."""
         for part in chunks(len(X), max(1, HARMS // len(self.model.train))) if len(X) else ():
+            if not self._smooth:
+                self._harden_steps(X[part])
+                continue
             for name, harms in self._picked(X[part]):
-                self._ran[name] = None
-                # A model whose score jumps may do so at one row more: there every point's own rows are tried.
-                new, _ = serving(harms, self.k, self.pool, SERVES if self._smooth else 1.0)
-                if new:
-                    seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
-                    self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each)
+                self._retrain_for(name, harms, SERVES)
 
     def _picked(self, X: Array) -> Any:
         """Harms of points (P, d), (P, n), by each search of the effort, with its name."""
         searches, proposals = EFFORTS[self.effort].groups.searches, self.model.proposals
         yield proposals[0], self._guesses.proposed(X, proposals[0])
-        for proposal in proposals[1:] if "proposals" in searches and not self._smooth else ():
-            yield proposal, self._guesses.proposed(X, proposal)
         if "other starts" in searches and self._guesses.others:
             yield "other starts", self._guesses.by_other_starts(X)
         if "relinearised" in searches or not self.random:
             worst = self._group_values(X).values().argmin(axis=0)
             yield "relinearised", self._guesses.relinearised(X, self.pool, worst)
+
+    def _retrain_for(self, name: str, harms: Array, share: float) -> None:
+        """Retrain without the worst rows by harms (P, n) where no group does this share of the harm guessed."""
+        self._ran[name] = None
+        new, _ = serving(harms, self.k, self.pool, share)
+        if new:
+            seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
+            self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each)
+
+    def _harden_steps(self, X: Array) -> None:
+        """Attack points (P, d) of models whose scores move in steps until each is broken or no search is left.
+
+        Such a score may jump at one row more, so every point's own rows are tried.
+        """
+        values, worst = self._steps.lowest(self.pool, X)
+        for name in step_searches(self.model, EFFORTS[self.effort].groups, self.random):
+            holding = np.flatnonzero(values >= 0)
+            if not len(holding):
+                return
+            harms = self._step_harms(name, X[holding], worst[holding])
+            known = len(self.pool)
+            if harms is not None:
+                self._retrain_for(name, harms, 1.0)
+            if len(self.pool) > known:
+                found, group = self._steps.lowest(self.pool, X[holding], first=known)
+                lower = found < values[holding]
+                values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
+
+    def _step_harms(self, name: str, X: Array, worst: Places) -> Array | None:
+        """Harms of points (P, d) whose worst groups (P,) are known, by one search; (P, n), or None if it has none."""
+        if name == "other starts":
+            return self._guesses.by_other_starts(X)
+        if name == "relinearised":
+            return self._guesses.relinearised(X, self.pool, worst)
+        if name == "regression":
+            around = self._guesses.proposed(X, self.model.proposals[0])
+            return self._guesses.regressed(self.pool, self.pool.outcomes(X).means, around)
+        return self._guesses.proposed(X, name)
+
+    @cached_property
+    def _steps(self) -> StepReads:
+        return StepReads(self.options.share)
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -209,6 +258,8 @@ class RetrainedGroups(Promise):
 
     def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The lowest value over the pool, aimed a little deeper, and its slope where models have one."""
+        if not self._smooth:
+            return self._read_steps(X, target)
         size = max(1, BLOCK // max(int(self.pool.sizes.sum()), 1))
         parts = [self._read_block(X[first : first + size]) for first in range(0, len(X), size)]
         if not parts:
@@ -222,21 +273,28 @@ class RetrainedGroups(Promise):
 
     def _read_block(self, X: Array) -> tuple[Array, Array, Places]:
         models = self.pool.models
-        pullback = None
-        if isinstance(models, SmoothEnsemble):
-            scores, pullback = models.scores_and_pullback(X)
-        else:
-            assert models is not None
-            scores = models.scores(X)
-        seen = GroupValues(scores, self.pool.sizes, self.options.share, pullback is not None)
+        assert isinstance(models, SmoothEnsemble)
+        scores, pullback = models.scores_and_pullback(X)
+        seen = GroupValues(scores, self.pool.sizes, self.options.share, smooth=True)
         values = seen.values()
         group = values.argmin(axis=0)
-        slopes = np.full(X.shape, np.nan) if pullback is None else pullback(seen.weights(group))
-        return values[group, np.arange(len(X))], slopes, group
+        return values[group, np.arange(len(X))], pullback(seen.weights(group)), group
+
+    def _read_steps(self, X: Array, target: float | Array) -> Reading:
+        """The same of models whose scores move in steps: values below the target may be those of some groups alone."""
+        today, ids, sets = self.today(X), self.model.train.ids, self.pool.sets
+        # From there on a group's value, aimed deeper by the slack, reaches the target.
+        floor = np.where(today.values >= target, (target + STEP_SLACK * today.values) / (1.0 + STEP_SLACK), np.inf)
+        values, group = self._steps.lowest(self.pool, X, floor)
+        aimed = values - STEP_SLACK * np.maximum(today.values - values, 0.0)
+        reading = Reading(aimed, today.slopes, lambda point: ids[sets[group[point]]], values)
+        return reading.floored_by(today)
 
     def check(self, X: Array, X0: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """The lowest value at points (P, d) that are about to leave, attacked there first where the pool serves not."""
         self.harden(X)
+        if not self._smooth:
+            return np.asarray(np.minimum(self._steps.lowest(self.pool, X)[0], self.today(X).values))
         size = max(1, BLOCK // max(int(self.pool.sizes.sum()), 1))
         found = [self._group_values(X[part]).values().min(axis=0) for part in chunks(len(X), size)] if len(X) else []
         values = np.concatenate([np.empty(0), *found])
@@ -252,8 +310,11 @@ class RetrainedGroups(Promise):
         )
 
     def held_out(self, points: Array) -> HeldOut | None:
-        """How points (P, d) fare without rows picked by models that had no part in choosing them."""
-        return self._check.of(points)
+        """How points (P, d) fare without rows picked by models that had no part in choosing them.
+
+        Where retraining has a single outcome there are no such models: they would all be the same.
+        """
+        return self._check.of(points) if self.random else None
 
     def sentence(self, delta: float) -> Said:
         """What was aimed at; how points fared is in the result's ``held_out``."""
@@ -267,7 +328,7 @@ class RetrainedGroups(Promise):
         """How rows were picked and how many models retrained, and that nothing is proven."""
         picked = Said.of("promises.picked", searches=", ".join(self.searches), models=int(self.pool.sizes.sum()))
         checked = Said.of("promises.picked_check", attackers=self.options.attackers, models=self.options.checking)
-        return picked, checked
+        return (picked, checked) if self.random else (picked,)
 
     # --- state --------------------------------------------------------------------------------------
 
