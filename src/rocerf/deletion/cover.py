@@ -17,6 +17,9 @@ from rocerf.types import Array, Mask, Places
 #: Share of the harm guessed for a point's own worst set from which another set serves it as well.
 SERVES = 0.97
 
+#: What sums of the same harms may be off, as a share.
+ROUNDING = 1e-9
+
 
 def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple[list[Places], Places]:
     """For points with harms (P, n): new sets to retrain, and the group that serves each point, (P,).
@@ -25,7 +28,8 @@ def serving(harms: Array, k: int, known: Groups, share: float = SERVES) -> tuple
     served by the first group.
     """
     own = worst_sets(harms, k)
-    needed = share * np.array([harms[point, rows].sum() for point, rows in enumerate(own)])
+    # Sums in another order differ in their last digits: a set must always serve the point that it was picked for.
+    needed = (1.0 - ROUNDING) * share * np.array([harms[point, rows].sum() for point, rows in enumerate(own)])
     group = np.zeros(len(own), np.intp)
     open_ = np.flatnonzero(needed < 0)
     if len(known) and len(open_):
@@ -50,7 +54,7 @@ def _fewest(serves: Mask) -> Sequence[int]:
     """
     chosen: list[int] = []
     left = np.ones(len(serves), bool)
-    while bool(left.any()):
+    while bool(serves[left].any()):
         column = int(serves[left].sum(axis=0).argmax())
         chosen.append(column)
         left &= ~serves[:, column]
