@@ -45,7 +45,7 @@ STREAM = 0x9E7A1
 SLACK = 0.02
 
 #: The same where scores move in steps: the next step may be one row away.
-STEP_SLACK = 0.02
+STEP_SLACK = 0.05
 
 #: How many times as often points are attacked and solved for again where scores move in steps.
 STEP_ROUNDS = 3

@@ -19,7 +19,7 @@ from rocerf.types import Array, Places
 ALWAYS = 4
 
 #: Times that rows are picked anew by a model retrained without the worst set known.
-PICKED_ANEW = 2
+PICKED_ANEW = 4
 
 #: How much of what was counted before is kept at each reading.
 KEPT = 0.9
