@@ -115,7 +115,12 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=0, help="at most so many people of each table")
     parser.add_argument("--models", type=int, default=10, help="models in each group of `simulated`, random deletions")
     options = parser.parse_args()
-    measured: dict[str, Any] = {"efforts": EFFORTS, "attacking_seed": ATTACKING, "models": options.models, "packages": {}}
+    measured: dict[str, Any] = {
+        "efforts": EFFORTS,
+        "attacking_seed": ATTACKING,
+        "models": options.models,
+        "packages": {},
+    }
     checksums: dict[str, str] = {}
     print(f"{'table':8}{'trees':22}{'method':11}{'rows':>5} answered{'cost':>8}{'s/person':>10}", end="")
     print(f"{'normal':>10}{'thorough':>10}{'random':>10}{'score':>9}{'attacked':>9}")

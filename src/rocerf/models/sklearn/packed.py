@@ -111,7 +111,9 @@ def _packed(estimator: Any, X: Array) -> PackedTrees | None:
         every = np.concatenate(stages)
         every = every[every["is_leaf"] == 0]
         columns = estimator.n_features_in_
-        thresholds = tuple(np.unique(every["num_threshold"][every["feature_idx"] == column]) for column in range(columns))
+        thresholds = tuple(
+            np.unique(every["num_threshold"][every["feature_idx"] == column]) for column in range(columns)
+        )
         trees = np.array([[_Tree(_walked(nodes, thresholds, columns))] for nodes in stages], dtype=object)
         baseline = float(np.ravel(estimator._baseline_prediction)[0])
         packed = PackedTrees(thresholds, trees, baseline, estimator.classes_)
