@@ -40,7 +40,8 @@ from rocerf.errors import (
     OptionError,
     UnsupportedModelError,
 )
-from rocerf.models.model import Ensemble, Refittable
+from rocerf.models.ensembles import Ensemble
+from rocerf.models.model import Refittable
 from rocerf.storage.seals import sealed
 
 ROWS = random_training_set(1, n=120)

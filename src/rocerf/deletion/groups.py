@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from rocerf.models.model import Ensemble, Refittable
+from rocerf.models.ensembles import Ensemble
+from rocerf.models.model import Refittable
 from rocerf.types import Array, Places, Progress
 
 

@@ -30,6 +30,7 @@ from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.ensembles import Ensemble
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
@@ -52,8 +53,7 @@ RETRAININGS: tuple[Retraining, ...] = ("fresh", "warm")
 #: Values (P,) and gradients in x (P, d) at points (P, d).
 ValueAndSlope = Callable[[Array], tuple[Array, Array]]
 
-
-#: Training rows whose scores are compared, for models that are known by what they say.
+#: Training rows whose scores are compared.
 COMPARED_ROWS = 4096
 
 
@@ -67,35 +67,6 @@ class LinearSolver(Protocol):
 
     def solve(self, vectors: Array) -> Array:
         """``H^-1 v`` for one vector (p,) or for each row of (m, p)."""
-        ...
-
-
-class Ensemble(Protocol):
-    """M models of one kind, retrained."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, part: slice) -> Ensemble: ...
-
-    def joined(self, other: Any) -> Ensemble:
-        """These models and, after them, those of another ensemble of the same kind."""
-        ...
-
-    def arrays(self) -> list[Array]:
-        """What :meth:`Refittable.restored` makes them of again; empty for models that are retrained instead."""
-        ...
-
-    def scores(self, X: Array) -> Array:
-        """Score of every point (P, d) by every model, shape (M, P)."""
-        ...
-
-
-@runtime_checkable
-class SmoothEnsemble(Ensemble, Protocol):
-    """M models whose scores have slopes in x."""
-
-    def scores_and_pullback(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Scores (M, P), and the map from weights (M, P) to ``sum_m weights[m, j] dscore_m/dx`` at x_j, (P, d)."""
         ...
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import DidNotTrainError
-from rocerf.models.model import Ensemble
+from rocerf.models.ensembles import Ensemble
 from rocerf.types import Array
 from rocerf.words import Said
 

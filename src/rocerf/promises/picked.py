@@ -106,7 +106,9 @@ class PickedCheck:
             if new or not len(groups):
                 sets = new or [np.empty(0, np.intp)]
                 seed = seed_for(self.seed, 1 + number, len(groups))
-                groups.retrain(self.model, sets, self.models, seed=seed, starts=self._turns * self.models, progress=tell)
+                groups.retrain(
+                    self.model, sets, self.models, seed=seed, starts=self._turns * self.models, progress=tell
+                )
             if tell is not None:
                 tell(1, 1)
         verdicts = np.empty((self.models, len(X)), bool)

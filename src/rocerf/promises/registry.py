@@ -10,10 +10,11 @@ from rocerf.errors import OptionError
 from rocerf.models.model import ExactModel, FirstOrderModel, LinearModel, Proposing, Refittable
 from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
+from rocerf.promises.fresh_starts import FreshStarts
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
-from rocerf.promises.retrained_groups import FreshStarts, RetrainedGroups
+from rocerf.promises.retrained_groups import RetrainedGroups
 from rocerf.promises.simulated import Simulated, SimulatedPromise
 
 #: Makes a promise about a model, at most k deletions, with an effort and a seed.

@@ -13,9 +13,9 @@ and retrains without them from starts of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,17 @@ from rocerf.deletion.efforts import EFFORTS
 from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
 from rocerf.deletion.guesses import Guesses
-from rocerf.errors import OptionError
-from rocerf.models.model import Proposing, Refittable, SmoothEnsemble, Timed
-from rocerf.models.options import positive_whole, proper_share
+from rocerf.models.ensembles import SmoothEnsemble
+from rocerf.models.model import Proposing, Smooth, Timed
 from rocerf.passes import chunks
 from rocerf.promises.answering_time import seconds_to_answer
+from rocerf.promises.fresh_starts import FreshStarts
 from rocerf.promises.group_value import GroupValues
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.picked import PickedCheck
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
 from rocerf.promises.stages import in_turn
+from rocerf.promises.step_reads import StepReads, step_searches
 from rocerf.storage.state import State
 from rocerf.types import Array, Places, Progress
 from rocerf.words import Said
@@ -44,6 +45,12 @@ STREAM = 0x9E7A1
 
 #: Share of the drop by which points aim deeper than what was found, as other sets may be worse by a hair.
 SLACK = 0.02
+
+#: The same where scores move in steps: the next step may be one row away.
+STEP_SLACK = 0.05
+
+#: How many times as often points are attacked and solved for again where scores move in steps.
+STEP_ROUNDS = 3
 
 #: Models retrained without any deletion, which every point must convince too.
 BASE_MODELS = 20
@@ -57,63 +64,6 @@ STARTS = 8
 
 #: Scores of retrained models computed at a time, and numbers in one matrix of harms.
 BLOCK, HARMS = 400_000, 2**24
-
-
-@dataclass(frozen=True)
-class FreshStarts:
-    """Options of the promise ``retrained`` for models whose retraining has no single outcome.
-
-    Give it to :class:`rocerf.Rocerf` as ``promise=FreshStarts(...)``.
-
-    Parameters
-    ----------
-    share : float
-        Share of the models trained again without the rows picked that should accept a recourse.
-    starts : int
-        Models retrained without each set of rows.
-    rounds : int
-        How often points are attacked and solved for again.
-    attackers, checking : int
-        Models without any part in choosing points that pick rows to check them, and models retrained without the rows
-        picked by each of these.
-    confidence : float
-        Of the reported lower bounds.
-    effort : "quick", "normal" or "thorough"
-        How many ways there are to pick rows while points are chosen.
-
-    Examples
-    --------
-    >>> FreshStarts(share=0.9).starts
-    6
-    """
-
-    share: float = 0.95
-    starts: int = 6
-    rounds: int = 6
-    attackers: int = 2
-    checking: int = 10
-    confidence: float = 0.95
-    effort: str = "normal"
-    #: Share of the training rows deleted at most, where the user does not say.
-    default_k: ClassVar[str] = "0.5%"
-
-    def __post_init__(self) -> None:
-        for name in ("share", "confidence"):
-            proper_share(getattr(self, name), name, 0.95)
-        for name, least in (("starts", 2), ("rounds", 1), ("attackers", 1), ("checking", 1)):
-            if positive_whole(getattr(self, name), name) < least:
-                raise OptionError(f"Expected {name} to be at least {least}, got {getattr(self, name)}; use more.")
-        if self.effort not in EFFORTS:
-            raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {self.effort!r}.")
-
-    def about(self, model: Refittable, k: int, *, seed: int = 0) -> RetrainedGroups:
-        """The promise about one model and up to k deletions."""
-        if not isinstance(model, Proposing):
-            raise OptionError(
-                "Expected a network or an estimator that can say which rows hold a point up, got "
-                f"{type(model).__name__}; for a logistic model use promise='retrained'."
-            )
-        return RetrainedGroups(model, k, self, seed)
 
 
 class RetrainedGroups(Promise):
@@ -140,7 +90,7 @@ class RetrainedGroups(Promise):
     @property
     def rounds(self) -> int:
         """How often points are attacked and solved for again."""
-        return self.options.rounds
+        return self.options.rounds * (1 if self._smooth else STEP_ROUNDS)
 
     # --- the pool -----------------------------------------------------------------------------------
 
@@ -163,7 +113,11 @@ class RetrainedGroups(Promise):
             pool = Groups()
             nothing = [np.empty(0, np.intp)]
             seed = seed_for(self._stream)
-            pool.retrain(self.model, nothing, BASE_MODELS, seed=seed, starts=BASE_MODELS, progress=progress)
+            if not isinstance(self.model, Smooth):  # most trees come out the same: two say so
+                pool.retrain(self.model, nothing, 2, seed=seed, starts=2, progress=progress)
+            if not len(pool) or refits_differ(pool, self.model):
+                pool = Groups()
+                pool.retrain(self.model, nothing, BASE_MODELS, seed=seed, starts=BASE_MODELS, progress=progress)
             self._pool = pool
 
     def expected_seconds(self) -> float | None:
@@ -207,24 +161,21 @@ class RetrainedGroups(Promise):
         A group joins whole or not at all: who raises out of ``progress`` leaves what was found until then.
         """
         parts = list(chunks(len(X), max(1, HARMS // len(self.model.train)))) if len(X) else []
+        if not self._smooth:
+            for part, tell in zip(parts, in_turn(progress, [1.0] * len(parts)), strict=True):
+                self._harden_steps(X[part], tell)
+            return
         work = [(part, *way) for part in parts for way in self._ways_to_pick()]
         for (part, name, harms_at), tell in zip(work, in_turn(progress, [1.0] * len(work)), strict=True):
-            harms = harms_at(X[part])
-            # A model whose score jumps may do so at one row more: there every point's own rows are tried.
-            new, _ = serving(harms, self.k, self.pool, SERVES if self._smooth else 1.0)
-            if new:
-                seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
-                self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each, progress=tell)
-            self._ran[name] = None
+            self._retrain_for(name, harms_at(X[part]), SERVES, tell)
             if tell is not None:
                 tell(1, 1)
 
     def _ways_to_pick(self) -> list[tuple[str, Callable[[Array], Array]]]:
         """The searches of the effort by name: each gives harms of points, (P, d) -> (P, n), from the pool as it is."""
         searches, proposals = EFFORTS[self.effort].groups.searches, self.model.proposals
-        every = proposals if "proposals" in searches and not self._smooth else proposals[:1]
         ways: list[tuple[str, Callable[[Array], Array]]]
-        ways = [(name, partial(self._guesses.proposed, proposal=name)) for name in every]
+        ways = [(proposals[0], partial(self._guesses.proposed, proposal=proposals[0]))]
         if "other starts" in searches and self._guesses.others:
             ways.append(("other starts", self._guesses.by_other_starts))
         if "relinearised" in searches or not self.random:
@@ -235,6 +186,53 @@ class RetrainedGroups(Promise):
         first = self._guesses.proposed(X, self.model.proposals[0])
         worst = shared_worst(first, self.pool, self._group_values(X).values().argmin(axis=0))
         return self._guesses.relinearised(X, self.pool, worst)
+
+    def _retrain_for(self, name: str, harms: Array, share: float, progress: Progress | None = None) -> None:
+        """Retrain without the worst rows by harms (P, n) where no group does this share of the harm guessed."""
+        new, _ = serving(harms, self.k, self.pool, share)
+        if new:
+            seed, each = seed_for(self._stream, len(self.pool)), self.options.starts if self.random else 1
+            self.pool.retrain(self.model, new, each, seed=seed, starts=STARTS * each, progress=progress)
+        self._ran[name] = None
+
+    def _harden_steps(self, X: Array, progress: Progress | None) -> None:
+        """Attack points (P, d) of models whose scores move in steps until each is broken or no search is left.
+
+        Such a score may jump at one row more, so every point's own rows are tried.
+        """
+        values, worst = self._steps.lowest(self.pool, X)
+        searches = step_searches(self.model, EFFORTS[self.effort].groups, self.random)
+        for place, name in enumerate(searches):
+            if progress is not None:
+                progress(place, len(searches))
+            holding = np.flatnonzero(values >= 0)
+            if not len(holding):
+                break
+            harms = self._step_harms(name, X[holding], worst[holding])
+            known = len(self.pool)
+            if harms is not None:
+                self._retrain_for(name, harms, 1.0)
+            if len(self.pool) > known:
+                found, group = self._steps.lowest(self.pool, X[holding], first=known)
+                lower = found < values[holding]
+                values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
+        if progress is not None:
+            progress(len(searches), len(searches))
+
+    def _step_harms(self, name: str, X: Array, worst: Places) -> Array | None:
+        """Harms of points (P, d) whose worst groups (P,) are known, by one search; (P, n), or None if it has none."""
+        if name == "other starts":
+            return self._guesses.by_other_starts(X)
+        if name == "relinearised":
+            return self._guesses.relinearised(X, self.pool, worst)
+        if name == "regression":
+            around = self._guesses.proposed(X, self.model.proposals[0])
+            return self._guesses.regressed(self.pool, self.pool.outcomes(X).means, around)
+        return self._guesses.proposed(X, name)
+
+    @cached_property
+    def _steps(self) -> StepReads:
+        return StepReads(self.options.share)
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -253,6 +251,8 @@ class RetrainedGroups(Promise):
 
     def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The lowest value over the pool, aimed a little deeper, and its slope where models have one."""
+        if not self._smooth:
+            return self._read_steps(X, target)
         size = max(1, BLOCK // max(int(self.pool.sizes.sum()), 1))
         parts = [self._read_block(X[first : first + size]) for first in range(0, len(X), size)]
         if not parts:
@@ -266,21 +266,28 @@ class RetrainedGroups(Promise):
 
     def _read_block(self, X: Array) -> tuple[Array, Array, Places]:
         models = self.pool.models
-        pullback = None
-        if isinstance(models, SmoothEnsemble):
-            scores, pullback = models.scores_and_pullback(X)
-        else:
-            assert models is not None
-            scores = models.scores(X)
-        seen = GroupValues(scores, self.pool.sizes, self.options.share, pullback is not None)
+        assert isinstance(models, SmoothEnsemble)
+        scores, pullback = models.scores_and_pullback(X)
+        seen = GroupValues(scores, self.pool.sizes, self.options.share, smooth=True)
         values = seen.values()
         group = values.argmin(axis=0)
-        slopes = np.full(X.shape, np.nan) if pullback is None else pullback(seen.weights(group))
-        return values[group, np.arange(len(X))], slopes, group
+        return values[group, np.arange(len(X))], pullback(seen.weights(group)), group
+
+    def _read_steps(self, X: Array, target: float | Array) -> Reading:
+        """The same of models whose scores move in steps: values below the target may be those of some groups alone."""
+        today, ids, sets = self.today(X), self.model.train.ids, self.pool.sets
+        # From there on a group's value, aimed deeper by the slack, reaches the target.
+        floor = np.where(today.values >= target, (target + STEP_SLACK * today.values) / (1.0 + STEP_SLACK), np.inf)
+        values, group = self._steps.lowest(self.pool, X, floor)
+        aimed = values - STEP_SLACK * np.maximum(today.values - values, 0.0)
+        reading = Reading(aimed, today.slopes, lambda point: ids[sets[group[point]]], values)
+        return reading.floored_by(today)
 
     def check(self, X: Array, X0: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """The lowest value at points (P, d) that are about to leave, attacked there first where the pool serves not."""
         self.harden(X)
+        if not self._smooth:
+            return np.asarray(np.minimum(self._steps.lowest(self.pool, X)[0], self.today(X).values))
         size = max(1, BLOCK // max(int(self.pool.sizes.sum()), 1))
         found = [self._group_values(X[part]).values().min(axis=0) for part in chunks(len(X), size)] if len(X) else []
         values = np.concatenate([np.empty(0), *found])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rocerf.deletion.random_deletions import random_deletion_sizes, random_deletions
-from rocerf.models.model import Ensemble, Refittable, Retraining
+from rocerf.models.ensembles import Ensemble
+from rocerf.models.model import Refittable, Retraining
 from rocerf.types import Progress
 
 #: Sets the seeds of simulated models apart from everybody else's.

@@ -30,7 +30,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from rocerf.errors import OptionError
-from rocerf.models.model import RETRAININGS, Ensemble, LinearModel, Refittable, Retraining, SmoothEnsemble, Timed
+from rocerf.models.ensembles import Ensemble, SmoothEnsemble
+from rocerf.models.model import RETRAININGS, LinearModel, Refittable, Retraining, Timed
 from rocerf.models.options import positive_whole, proper_share
 from rocerf.promises import margin_choice
 from rocerf.promises.answering_time import seconds_to_answer

@@ -27,6 +27,7 @@ from rocerf.models.network.network import (
 )
 from rocerf.models.network.objective import NetworkObjective
 from rocerf.models.network.options import NetworkOptions, derived_seed
+from rocerf.models.network.proposals import NetworkProposals
 from rocerf.models.network.retraining import OwnTraining, Refit, Retrainer, Retrainings, UsersTraining, refuse_constant
 from rocerf.models.network.slopes import refuse_strange_module
 from rocerf.models.network.training import Training
@@ -41,11 +42,7 @@ if TYPE_CHECKING:
     from rocerf.models.network.gauss_newton import GaussNewton
 
 
-#: Ways to guess which rows hold a point up.
-PROPOSALS = ("first order", "kernel")
-
-
-class NeuralModel(FirstOrderModel, Proposing):
+class NeuralModel(NetworkProposals, FirstOrderModel, Proposing):
     """A network with one logit, the rows it was trained on, and the way it is trained again.
 
     Make one with :meth:`fit` (the paper's network) or :meth:`from_torch` (any module). It accepts a person when
@@ -334,23 +331,6 @@ class NeuralModel(FirstOrderModel, Proposing):
     def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float | None:
         """What the retrainer expects, from a small part of the training."""
         return self.retrainer.seconds(self._work([np.empty(0, np.intp)] * count, range(count), retraining, None))
-
-    @property
-    def proposals(self) -> tuple[str, ...]:
-        """First-order effects (Gauss-Newton), and favourable rows that move the network as the point does."""
-        return PROPOSALS
-
-    def harms(self, X: Array, proposal: str = "first order") -> Array:
-        """How far deleting each training row alone is guessed to move the scores of points (P, d); shape (P, n)."""
-        if one_of(proposal, "proposal", PROPOSALS) == "kernel":
-            return np.asarray(-self.train.y * np.maximum(self._objective.kinship(X), 0.0))
-        return self._objective.effects(X)
-
-    def as_retrained(self, models: NetworkEnsemble, place: int) -> NeuralModel:
-        """One of the networks that :meth:`refitted` gave, with these training rows: to guess with."""
-        state = [values[0] for values in models[place : place + 1].arrays()]
-        module = with_state(copy.deepcopy(self.module), state)
-        return NeuralModel(self.train, module, self.design, self.retrainer, self._options)
 
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""

@@ -41,6 +41,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     threshold_for,
     weight_option,
 )
+from rocerf.models.sklearn.packed import PackedTrees
 from rocerf.models.sklearn.proposals import Proposals
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
@@ -233,6 +234,11 @@ class EstimatorModel(Proposing):
                 scores[whole] = np.nan_to_num(scores[whole], nan=float(logit(CLIP)))
         return scores
 
+    def _score_packed(self, estimator: Any, X: Array) -> Array:
+        """The same, of boosted trees by a quicker way where there is one: refits are asked about many points."""
+        packed = PackedTrees.of(estimator, self.train.X)
+        return self._score_one(estimator if packed is None else packed, X)
+
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
         """The estimator fitted again after deleting these rows, with its own random state.
 
@@ -281,7 +287,7 @@ class EstimatorModel(Proposing):
             found.append(fitted_on(fresh, self.train.without(ids), names))
             if progress is not None:
                 progress(place + 1, len(deletions))
-        return EstimatorEnsemble(tuple(found), self._score_one)
+        return EstimatorEnsemble(tuple(found), self._score_packed)
 
     def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float:
         """So many times what one fit on all rows takes."""
