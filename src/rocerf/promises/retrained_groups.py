@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.columns import is_number
 from rocerf.deletion.cover import SERVES, serving
-from rocerf.deletion.efforts import EFFORTS
+from rocerf.deletion.efforts import EFFORTS, checked_effort
 from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
 from rocerf.deletion.guesses import Guesses
@@ -100,8 +100,7 @@ class FreshStarts:
         for name, least in (("starts", 2), ("rounds", 1), ("attackers", 1), ("checking", 1)):
             if positive_whole(getattr(self, name), name) < least:
                 raise OptionError(f"Expected {name} to be at least {least}, got {getattr(self, name)}; use more.")
-        if self.effort not in EFFORTS:
-            raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {self.effort!r}.")
+        checked_effort(self.effort)
 
     def about(self, model: Refittable, k: int, *, seed: int = 0) -> RetrainedGroups:
         """The promise about one model and up to k deletions."""
