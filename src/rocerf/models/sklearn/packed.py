@@ -1,4 +1,4 @@
-"""Boosted trees asked without the toll of a call per tree: HistGradientBoosting, packed for scikit-learn's older boosting.
+"""Boosted trees asked without the toll of a call per tree: HistGradientBoosting, packed for the older boosting.
 
 HistGradientBoosting is asked tree by tree, which costs more than walking the trees where points are few. The older
 gradient boosting walks all trees in one call, on numbers of single precision. So points are brought to whole numbers
