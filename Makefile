@@ -13,7 +13,7 @@ DEVICE ?= cpu
 export OPENBLAS_NUM_THREADS ?= 1
 # The same goes for torch and the test workers, below.
 
-.PHONY: help demo test thorough quick lint format bench validity networks trees clean
+.PHONY: help demo test thorough quick lint format bench validity networks picked trees clean
 
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
@@ -23,6 +23,7 @@ help:
 	@echo "make lint      ruff, mypy --strict, import contract"
 	@echo "make bench     benchmarks (ratios measured in one run; half an hour, CERTIFICATE=--quick: 6 minutes)"
 	@echo "make networks  the same for neural networks, with every method (DEVICE=cuda on a GPU)"
+	@echo "make picked    networks without rows picked to harm each point, with every method (DEVICE=cuda on a GPU)"
 	@echo "make trees     boosted trees under harmful deletions, before and after (XGBoost, LightGBM where installed)"
 	@echo "make validity  the paper's validity and cost figures on the real tables"
 
@@ -65,6 +66,9 @@ bench: $(VENV)/core.stamp
 
 validity: $(VENV)/core.stamp
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.validity
+
+picked: $(VENV)/dev.stamp
+	$(FIND_COMPAS) $(BIN)/python -m benchmarks.picked_networks --device $(DEVICE)
 
 networks: $(VENV)/dev.stamp
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.networks --device $(DEVICE)

@@ -122,7 +122,39 @@ def networks_table() -> str:
             shares = [f"{row['validity'][share][0]:.1%}" for share in ("0.005", "0.02", "0.05")]
             cost = f"{row['l2']:.3f}"
             lines.append(_row(*shown, label, cost, paper_network_cost(key, theirs), *shares))
-    return "\n".join([*lines, "", _network_speed()]) + "\n"
+    return "\n".join([*lines, "", _network_speed(), "", *_picked_rows()]) + "\n"
+
+
+#: The methods shown under picked deletions.
+PICKED_METHODS = {
+    "scfe": "none (SCFE)",
+    "roar": "ROAR",
+    "cchvae": "C-CHVAE",
+    "rocerf": "`local_linear` (the paper's)",
+    "first_order": "`first_order`",
+    "simulated": "`simulated`",
+    "retrained": "`retrained`",
+}
+
+
+def _picked_rows() -> list[str]:
+    """Cost and share accepted of every method where rows are picked to harm each point."""
+    measured = record("picked_networks")
+    lines = [
+        _row("table", "promise", "people", "mean cost", "random rows", "picked by the model", "by others", "thorough"),
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for key in ("german", "compas", "adult"):
+        for method, label in PICKED_METHODS.items():
+            row = measured[key]["methods"].get(method)
+            if row is None:
+                continue
+            shown = NAMES[key] if method == "scfe" or (key == "adult" and method == "roar") else ""
+            others = min(row[judge]["accepted"] for judge in ("outsider_1", "outsider_2") if judge in row)
+            thorough = f"{row['thorough']['accepted']:.1%}" if "thorough" in row else "-"
+            figures = (f"{row['l2']:.3f}", f"{row['random']:.1%}", f"{row['itself']['accepted']:.1%}")
+            lines.append(_row(shown, label, str(row["answered"]), *figures, f"{others:.1%}", thorough))
+    return lines
 
 
 def _network_speed() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rocerf.deletion.efforts import EFFORTS
+from rocerf.deletion.efforts import checked_effort
 from rocerf.errors import OptionError
 from rocerf.models.model import Proposing, Refittable
 from rocerf.models.options import positive_whole, proper_share
@@ -58,8 +58,7 @@ class FreshStarts:
         for name, least in (("starts", 2), ("rounds", 1), ("attackers", 1), ("checking", 1)):
             if positive_whole(getattr(self, name), name) < least:
                 raise OptionError(f"Expected {name} to be at least {least}, got {getattr(self, name)}; use more.")
-        if self.effort not in EFFORTS:
-            raise OptionError(f"Expected effort to be one of {', '.join(EFFORTS)}, got {self.effort!r}.")
+        checked_effort(self.effort)
 
     def about(self, model: Refittable, k: int, *, seed: int = 0) -> RetrainedGroups:
         """The promise about one model and up to k deletions."""
