@@ -93,6 +93,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "curvature_cuda",
         "curvature_cpu",
         "german_puzzle",
+        "picked_networks",
     }
     assert set(results) == {
         "validity",
@@ -123,6 +124,12 @@ def test_every_recorded_run_kept_its_limits() -> None:
     assert results["retrained"]["measured"]["speed"]["passes_a_person"] <= 120
     assert results["first_order"]["measured"]["call"]["floors"] <= 6
     assert results["first_order"]["measured"]["peak_gib"] <= 1.5
+    picked = results["picked_networks"]["measured"]
+    for name, least, most in (("compas", 0.99, 1.10), ("german", 0.97, 1.55), ("adult", 0.97, 1.60)):
+        ours = picked[name]["methods"]["retrained"]
+        assert ours["answered"] == ours["people"]
+        assert ours["l2"] <= most
+        assert min(ours[judge]["accepted"] for judge in ("itself", "outsider_1", "outsider_2", "thorough")) >= least
     for row in results["certificate"]["measured"]["rows"]:
         assert not row["closed"] or row["ratio"]["min"] >= 1 - 1e-9
 

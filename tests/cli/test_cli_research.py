@@ -241,10 +241,10 @@ def test_compare_with_a_network(run: Any, table: list[object]) -> None:
     options = ["--network", "--epochs", "60", "--methods", "scfe, retrained", "--trials", "3", "--json"]
     code, out, err = run(*table, *options)
     assert (code, err) == (0, "")
-    plain, refused = json.loads(out)["methods"]
+    plain, survivor = json.loads(out)["methods"]
     assert plain["worst_case_validity"] is None
-    assert 0 <= plain["validity"] <= 1
-    assert "NeuralModel" in refused["failure"]
+    assert 0 <= plain["validity"] <= survivor["validity"] <= 1
+    assert survivor.get("failure") is None
 
 
 @pytest.mark.parametrize(

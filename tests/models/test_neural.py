@@ -41,6 +41,7 @@ from rocerf.errors import (
     OptionError,
     UnsupportedModelError,
 )
+from rocerf.models.ensembles import SmoothEnsemble
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import (
     FirstOrderModel,
@@ -48,7 +49,6 @@ from rocerf.models.model import (
     Model,
     Refittable,
     Smooth,
-    SmoothEnsemble,
 )
 from rocerf.models.network import objective as neural
 from rocerf.models.network.options import NetworkOptions

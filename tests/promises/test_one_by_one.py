@@ -168,7 +168,7 @@ def test_options_and_factors_written_before_there_were_counts_still_mean_a_sprea
         "checking": 3,
         "confidence": 0.95,
     }
-    assert state.values == options
+    assert state.values == options | {"audit": False}  # which former files do not have
     again = Simulated().about(model, 2)
     again.restore(state)
     assert (again.margin, again.factor, again.one_by_one) == ("spread", 1.5, False)

@@ -381,7 +381,8 @@ class SimulatedPromise(Promise):
 
     def held_out(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
         """How points (P, d) fare with the models kept for checking; missing points are counted as -1."""
-        return HeldOut.by(self._checking, points, self.options.confidence, self.seed)
+        somebody = np.isfinite(points).all(axis=1).any()  # for nobody nothing need be retrained
+        return HeldOut.by(self._checking, points, self.options.confidence, self.seed) if somebody else None
 
     @property
     def checks_at_length(self) -> bool:
