@@ -238,7 +238,7 @@ def test_compare_shows_what_each_method_is_worth(run: Any, table: list[object], 
 
 @pytest.mark.slow
 def test_compare_with_a_network(run: Any, table: list[object]) -> None:
-    options = ["--network", "--epochs", "60", "--methods", "scfe, retrained", "--trials", "3", "--json"]
+    options = ["--network", "--epochs", "400", "--methods", "scfe, retrained", "--trials", "3", "--json"]
     code, out, err = run(*table, *options)
     assert (code, err) == (0, "")
     plain, survivor = json.loads(out)["methods"]
