@@ -86,7 +86,7 @@ def test_where_the_value_is_0_the_wanted_share_of_new_models_accepts(
 ) -> None:
     """Scores are normal: of draws of the last group, so many stand where at least the share of all models accepts.
 
-    The spread is estimated, too, so it is 95 % only with many groups, and a little less with few.
+    The spread is estimated, too, so the confidence is that of a known spread only with many groups, and less with few.
     """
     counts = np.array(sizes)
     scores = np.random.default_rng(2).normal(size=(counts.sum(), 10_000))
