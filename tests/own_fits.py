@@ -46,7 +46,7 @@ PIPELINES: dict[str, Any] = {
     "minmax": _pipeline(MinMaxScaler()),
     "raw remainder": _pipeline("passthrough", tol=1e-2, max_iter=2000),
     "loose": _pipeline(StandardScaler(), tol=1e-3),
-    "saga": _pipeline(StandardScaler(), solver="saga", tol=1e-2),
+    "saga": _pipeline(StandardScaler(), solver="saga", tol=1e-2, random_state=0),
     "liblinear": _pipeline(StandardScaler(), solver="liblinear", tol=1e-2),
     "newton-cg": _pipeline(StandardScaler(), solver="newton-cg", tol=1e-2),
     "class weights": _pipeline(MinMaxScaler(), class_weight={0: 1.0, 1: 2.0}),

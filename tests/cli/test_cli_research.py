@@ -68,7 +68,7 @@ def test_reproduce_quick_on_a_subset(run: Any, tmp_path: Path) -> None:
     assert (worst["corrected", "scfe"], worst["corrected", "rocerf"], worst["corrected", "retrained"]) == (0, 0, 1)
     assert len(rows(folder / "sensitivity.csv")) == 5 * 6
     assert [(row["n"], row["k"]) for row in rows(folder / "theorem.csv")] == [
-        *(("60", k) for k in "12"),
+        *(("400", k) for k in "12"),
         *(("1600", k) for k in "12"),
     ]
     for table in ("accuracy", "cost_l2_lr", "cost_l1_lr", "pareto"):
