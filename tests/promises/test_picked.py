@@ -270,3 +270,13 @@ def test_the_stub_is_what_it_says() -> None:
     models = model.refitted([np.array([2])] * 4000, seed=1)
     assert np.mean(models.scores(np.array([[2.0, 0.3]])) >= 0) == pytest.approx(0.3, abs=0.03)
     assert np.mean(models.scores(np.array([[3.0, 0.3]])) >= 0) == 1.0
+
+
+def test_copies_of_one_model_are_no_trials() -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    from rocerf import EstimatorModel, load_dataset
+
+    train = load_dataset("german").train
+    model = EstimatorModel.fit(KNeighborsClassifier(), train)
+    assert PickedCheck(model, 3, 2, 4, 0.95, 0).of(train.X[:2]) is None

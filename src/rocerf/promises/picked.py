@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rocerf.deletion.cover import serving
-from rocerf.deletion.group_attack import other_starts, seed_for
+from rocerf.deletion.group_attack import other_starts, refits_differ, seed_for
 from rocerf.deletion.groups import Groups
 from rocerf.errors import OptionError
 from rocerf.models.model import Proposing, Refittable, Timed
@@ -76,13 +76,18 @@ class PickedCheck:
         return self.model.seconds_to_retrain(count) if isinstance(self.model, Timed) else None
 
     def of(self, points: Array, progress: Progress | None = None) -> HeldOut | None:
-        """How points (P, d) fare; missing points are counted as -1. ``progress`` is told of models retrained."""
+        """How points (P, d) fare; missing points are counted as -1. ``progress`` is told of models retrained.
+
+        None where training again always gives the same model: its copies are no trials.
+        """
         found = np.flatnonzero(np.isfinite(points).all(axis=1))
         if not len(found):
             return None
         accepted = np.full(len(points), -1, np.intp)
         stages = in_turn(progress, [1.0] * self._attackers)
         seen = [self._verdicts(points[found], number, stage) for number, stage in enumerate(stages)]
+        if self.models > 1 and not refits_differ(self._groups[0], self.model):
+            return None
         verdicts = [own for own, _ in seen]
         accepted[found] = sum(own.sum(axis=0) for own in verdicts)
         shares = np.concatenate([own.mean(axis=1) for own in verdicts])

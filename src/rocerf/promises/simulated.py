@@ -51,11 +51,8 @@ PEOPLE, PEOPLE_SEARCHED = 200, 40
 #: The groups of retrained models.
 GROUPS = ("shaping", "choosing", "checking")
 
-#: Share of the people who are asked at a factor, on average: most factors are refused after a few.
-SHARE_ASKED = 0.5
-
-#: Scores of retrained models computed at a time.
-BLOCK = 200_000
+#: Share of people asked at a factor, on average (most are refused after a few); scores computed at a time.
+SHARE_ASKED, BLOCK = 0.5, 200_000
 
 
 @dataclass(frozen=True)
