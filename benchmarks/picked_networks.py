@@ -10,24 +10,23 @@ Then the same against other numbers of rows, picked by (b), for the picture. Run
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import rocerf
 from benchmarks.networks import _device
-from benchmarks.record import write_record
+from benchmarks.record import joined_record, write_record
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.guesses import worst_sets
 from rocerf.deletion.k import number_of_deletions
 from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import DatasetUnavailableError
 from rocerf.evaluation.methods import MethodOptions, explainer_named
-from rocerf.storage.whole_file import write_text
 
 K = "0.5%"
 PEOPLE = {"german": None, "compas": None, "adult": 300}
@@ -76,8 +75,8 @@ class Table:
         self.people, self.denied = denied[np.sort(drawn)], len(denied)
         self.k = number_of_deletions(K, len(self.data.train))
 
-    def measure(self, method: str) -> dict[str, Any]:
-        """Cost, seconds and survival of one method."""
+    def measure(self, method: str, keep: Callable[[dict[str, Any]], None]) -> None:
+        """Cost, seconds and survival of one method, handed to `keep` as soon as there is more of it."""
         start = time.perf_counter()
         explainer = explainer_named(method, self.model, MethodOptions(k=K))
         recourses = explainer.explain(self.people)
@@ -102,12 +101,17 @@ class Table:
                 row[judge] = judged(self.model, points, picked(network, points, self.k), starts, JUDGES + number)
         row["random"] = self._random(points)
         row["seconds_judging"] = time.perf_counter() - start
+        self._tell(method, row, keep)
         if method == "retrained":
             row |= self._thorough(points)
+            self._tell(method, row, keep)
         if method in CURVES and self.options.curves:
             row["curve"] = self._curve(points)
-        print(f"{self.name:8}{method:12}{seconds:7.1f} s  cost {row['l2']:.3f}  {_short(row)}", flush=True)
-        return row
+            keep(row)
+
+    def _tell(self, method: str, row: dict[str, Any], keep: Callable[[dict[str, Any]], None]) -> None:
+        keep(row)
+        print(f"{self.name:8}{method:12}{row['seconds']:7.1f} s  cost {row['l2']:.3f}  {_short(row)}", flush=True)
 
     def _random(self, points: np.ndarray) -> float:
         deletions = random_deletions(self.model.train, self.k, 100, seed=JUDGES)
@@ -146,24 +150,6 @@ def _short(row: dict[str, Any]) -> str:
     return f"answered {row['answered']}/{row['people']}  random {row['random']:.4f}  " + "  ".join(parts)
 
 
-def join(paths: list[str], name: str) -> int:
-    """One record of several, of which each measured some tables and methods."""
-    documents = [json.loads(Path(path).read_text()) for path in paths]
-    whole = documents[0]
-    for document in documents[1:]:
-        for table, figures in document["measured"].items():
-            if not isinstance(figures, dict):
-                continue
-            known = whole["measured"].setdefault(table, figures)
-            known["methods"] |= figures["methods"]
-            whole["data_sha256"] |= document["data_sha256"]
-    whole["benchmark"] = name
-    target = Path("out") / f"{name}.json"
-    write_text(target, json.dumps(whole, indent=1))
-    print("written:", target)
-    return 0
-
-
 def main() -> int:
     """Print the table and write out/picked_networks.json."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -178,7 +164,7 @@ def main() -> int:
     parser.add_argument("--join", nargs="+", help="put these records of the same commit together instead of measuring")
     options = parser.parse_args()
     if options.join:
-        return join(options.join, options.record)
+        return joined_record(options.join, options.record)
     measured: dict[str, Any] = {"device": _device(options.device), "k": K, "epochs": options.epochs}
     checksums: dict[str, str] = {}
     for name in options.tables:
@@ -189,9 +175,14 @@ def main() -> int:
             continue
         measured[name] = {"rows": len(table.data.train), "denied": table.denied, "k": table.k, "methods": {}}
         checksums[name] = table.data.train.checksum
-        for method in options.methods:
-            measured[name]["methods"][method] = table.measure(method)
+        methods = measured[name]["methods"]
+
+        def keep(method: str, row: dict[str, Any], methods: dict[str, Any] = methods) -> None:
+            methods[method] = row
             write_record(options.record, measured, seed=0, checksums=checksums)
+
+        for method in options.methods:
+            table.measure(method, partial(keep, method))
     print("written:", write_record(options.record, measured, seed=0, checksums=checksums), flush=True)
     return 0
 

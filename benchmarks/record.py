@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import time
 from collections.abc import Callable
+from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import rocerf
+from rocerf.reproduction.code_hash import ROOT
+from rocerf.reproduction.provenance import commit_of, cpu_model
 from rocerf.storage.whole_file import write_text
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
@@ -27,6 +31,15 @@ def seconds(action: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     return best, result
 
 
+def code_sha256() -> str:
+    """One hash of all source files of the package: which code was measured, without a repository at hand."""
+    root = Path(rocerf.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
 def write_record(name: str, measured: dict[str, Any], *, seed: int, checksums: dict[str, str]) -> Path:
     """Measurements as JSON under out/, with versions, machine, seed and data checksums."""
     target = Path("out") / f"{name}.json"
@@ -36,9 +49,30 @@ def write_record(name: str, measured: dict[str, Any], *, seed: int, checksums: d
         "measured": measured,
         "seed": seed,
         "data_sha256": checksums,
+        "code_sha256": code_sha256(),
         "versions": {"rocerf": rocerf.__version__, "python": platform.python_version()}
         | {package: version(package) for package in PACKAGES},
-        "machine": {"cpus": os.cpu_count(), "processor": platform.machine()},
+        **commit_of(ROOT),
+        "machine": {"cpus": os.cpu_count(), "cpu": cpu_model(), "processor": platform.machine()},
     }
     write_text(target, json.dumps(document, indent=1))
     return target
+
+
+def joined_record(paths: list[str], name: str) -> int:
+    """Put records together that measured parts of one thing with the same code; writes out/<name>.json."""
+    documents = [json.loads(Path(path).read_text()) for path in paths]
+    if len({document["code_sha256"] for document in documents}) != 1:
+        raise SystemExit("expected records of one version of the code; measure again what is older")
+    whole = {**reduce(_together, documents), "benchmark": name}
+    target = Path("out") / f"{name}.json"
+    write_text(target, json.dumps(whole, indent=1))
+    print("written:", target)
+    return 0
+
+
+def _together(first: Any, second: Any) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict):
+        both = {key: _together(first[key], second[key]) for key in first.keys() & second.keys()}
+        return first | second | both
+    return second

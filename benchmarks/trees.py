@@ -15,14 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import rocerf
-from benchmarks.record import write_record
+from benchmarks.record import joined_record, write_record
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import DatasetUnavailableError, RocerfError
@@ -31,7 +30,7 @@ from rocerf.promises import Simulated
 SHARES = ("0.5%", "1%")
 METHODS = ("simulated", "retrained")
 PEOPLE = {"german": 20, "adult": 10}
-ATTACKING, JUDGES = 777, 9000
+ATTACKING, JUDGES, DRAWN = 4242, 9000, 3
 EFFORTS = ("normal", "thorough")
 
 #: Boosted trees of other packages: package, class and options that keep them to one thread and silent.
@@ -59,11 +58,13 @@ def promise(method: str, models: int) -> Any:
     return Simulated(shaping=models, choosing=models, checking=models) if method == "simulated" else method
 
 
-def measure(model: rocerf.EstimatorModel, people: np.ndarray, method: str, share: str, options: Any) -> dict[str, Any]:
+def measure(
+    model: rocerf.EstimatorModel, people: np.ndarray, schema: Any, method: str, share: str, options: Any
+) -> dict[str, Any]:
     """Cost, seconds and survival of one method's answers."""
     start = time.perf_counter()
     try:
-        recourses = rocerf.Rocerf(model, share, promise=promise(method, options.models)).explain(people)
+        recourses = rocerf.Rocerf(model, share, promise=promise(method, options.models), schema=schema).explain(people)
     except RocerfError as refusal:
         return {"refused": str(refusal), "seconds_per_person": (time.perf_counter() - start) / len(people)}
     row: dict[str, Any] = {
@@ -114,7 +115,11 @@ def main() -> int:
     parser.add_argument("--shares", nargs="+", default=list(SHARES))
     parser.add_argument("--people", type=int, default=0, help="at most so many people of each table")
     parser.add_argument("--models", type=int, default=10, help="models in each group of `simulated`, random deletions")
+    parser.add_argument("--record", default="trees")
+    parser.add_argument("--join", nargs="+", help="put these records of the same code together instead of measuring")
     options = parser.parse_args()
+    if options.join:
+        return joined_record(options.join, options.record)
     measured: dict[str, Any] = {
         "efforts": EFFORTS,
         "attacking_seed": ATTACKING,
@@ -134,19 +139,20 @@ def main() -> int:
         measured[table] = {"rows": len(data.train), "families": {}}
         for family, estimator in families(options.families):
             if family in OTHERS:
-                measured["packages"][family] = version(OTHERS[family][0])
+                measured["packages"][family] = import_module(OTHERS[family][0]).__version__
             model = rocerf.EstimatorModel.fit(estimator, data.train)
             denied = data.test.X[model.predict(data.test.X) == 0]
-            people = denied[: options.people or PEOPLE[table]]
+            drawn = np.random.default_rng(DRAWN).permutation(len(denied))[: options.people or PEOPLE[table]]
+            people = denied[np.sort(drawn)]
             rows: dict[str, Any] = {}
             measured[table]["families"][family] = {"denied": len(denied), "methods": rows}
             for share in options.shares:
                 for method in options.methods:
-                    row = measure(model, people, method, share, options)
+                    row = measure(model, people, data.schema, method, share, options)
                     rows.setdefault(method, {})[share] = row
                     print(f"{table:8}{family:22}{method:11}{share:>5}{told(row)}", flush=True)
-                    write_record("trees", measured, seed=0, checksums=checksums)
-    print("written:", write_record("trees", measured, seed=0, checksums=checksums))
+                    write_record(options.record, measured, seed=0, checksums=checksums)
+    print("written:", write_record(options.record, measured, seed=0, checksums=checksums))
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from networks import moons
 from rocerf import Adversary, EstimatorModel, LogisticModel, NeuralModel, Recourses, TrainingSet
+from rocerf.cli.explain import _print_checks
 from rocerf.promises import margin_choice, simulated
 from rocerf.recourse.solvers import sequential
 
@@ -139,3 +141,12 @@ def test_answers_of_a_saved_network_with_an_audit(here: Path, run: Any) -> None:
     refused(run(*asked, "--audit"), "Expected --audit with --promise simulated, got it with 'retrained'")
     logistic = [*asked[:-4], "--k", 3, "--promise", "simulated", "--audit"]
     refused(run(*logistic), "rocerf attack on the command line")
+
+
+def test_an_audit_without_trials_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Trees without a random state come out the same each time."""
+    nothing = SimpleNamespace(settings=SimpleNamespace(k=3), held_out=None, picked=None)
+    _print_checks(nothing, audit=True)  # type: ignore[arg-type]
+    assert "its copies would be no trials" in " ".join(capsys.readouterr().out.split())
+    _print_checks(nothing, audit=False)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == ""

@@ -109,6 +109,19 @@ def test_choosing_counts_as_well(monkeypatch: pytest.MonkeyPatch, figures: list[
     assert within_three(expected_and_truth)
 
 
+@pytest.mark.slow
+def test_answering_with_picked_deletions_is_guessed_up_to_a_factor_of_five(figures: list[str]) -> None:
+    model = NeuralModel.fit(moons(300), epochs=40, learning_rate=0.5, width=8)
+    people = model.train.X[model.predict(model.train.X) == 0][:12]
+    explainer = Rocerf(model, 3, promise="retrained")
+    guess = (explainer.expected_seconds() or 0.0) + (explainer.promise.answering_seconds(len(people)) or 0.0)
+    start = perf_counter()
+    explainer.explain(people, progress=lambda done, total: None)
+    truth = perf_counter() - start
+    figures.append(f"retrained for a small network, {len(people)} people: {guess:.1f} s expected, {truth:.1f} s taken")
+    assert truth / 5 < guess < truth * 5
+
+
 class Slow(Stepped):
     """Says how long it trains, and does not."""
 

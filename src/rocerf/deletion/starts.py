@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions, solve_each, worst_of
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions, worst_of
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.types import Array, Places
@@ -103,7 +104,7 @@ def _relaxation(models: BatchedNewton, directions: Array, base: Array, k: int, s
         if step == steps - 1:
             break
         look = models.look(thetas, present)
-        thetas = thetas - solve_each(look.hessians, look.gradients)
+        thetas = thetas - models.solve(look.hessians, look.gradients)
         look = models.look(thetas, present, look.hessians)
         vertex = worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
     sets = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rocerf.models.expected_time import seconds_of
-from rocerf.models.model import Classifier, LinearModel, Smooth
+from rocerf.models.model import Classifier, LinearModel, Smooth, Stackable
 
 #: How often a promise is read for one person: by cuts, by repeated linearisation (as measured on German), by a search,
 #: which ends at a limit.
@@ -12,8 +14,8 @@ READ_BY_CUTS, READ_BY_SLOPES, READ_BY_SEARCH = 10, 300, 4000
 #: Seconds that a solver takes for one person between two readings, roughly.
 BETWEEN = 2e-4
 
-#: Training rows scored to see what a score costs.
-ROWS = 500
+#: Training rows scored to see what a score costs, and copies of a model that can be asked many at a time.
+ROWS, COPIES = 500, 256
 
 
 def seconds_to_answer(model: Classifier, models: int) -> float:
@@ -28,3 +30,18 @@ def seconds_to_answer(model: Classifier, models: int) -> float:
     else:
         reads, score = READ_BY_SEARCH, seconds_of(lambda: model.score(X))
     return reads * (models * score / len(X) + BETWEEN)
+
+
+def seconds_to_answer_all(model: Classifier, models: int, people: int) -> float:
+    """The same for many people by hundreds of models: where these are asked together, that costs little more."""
+    if not isinstance(model, Stackable):
+        return people * seconds_to_answer(model, models)
+    copies, X = model.copies(min(models, COPIES)), model.train.X[: min(people, ROWS)]
+
+    def asked() -> None:
+        scores, pullback = copies.scores_and_pullback(X)
+        pullback(np.ones_like(scores))
+
+    asked()  # libraries set themselves up
+    reading = seconds_of(asked) * max(1.0, models / len(copies)) * max(1.0, people / len(X))
+    return READ_BY_SLOPES * (reading + people * BETWEEN)

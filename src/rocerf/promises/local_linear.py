@@ -20,7 +20,8 @@ class LocalLinear(PerPerson):
     It says nothing about the network itself beyond being close to it near x0, and the change it asks for is often far.
 
     ``sampling`` says to which points the linear model is fitted: "widened" (ours) or "authors", those of the paper's
-    code (:mod:`rocerf.models.local_linear`). Also with these the points are not the authors':
+    code (:mod:`rocerf.models.local_linear`). Also with these the points are not the authors', which are those of
+    :class:`rocerf.baselines.AuthorsRocerf`:
 
     * Theirs are checked on the stand-in and on the stand-in after the deletion, never by the network, which may refuse
       them. Here a point that the network refuses is moved on along the line from x0, in steps of 5 % up to 10 times

@@ -28,7 +28,7 @@ from rocerf.deletion.guesses import Guesses
 from rocerf.models.ensembles import SmoothEnsemble
 from rocerf.models.model import Proposing, Smooth, Timed
 from rocerf.passes import chunks
-from rocerf.promises.answering_time import seconds_to_answer
+from rocerf.promises.answering_time import seconds_to_answer_all
 from rocerf.promises.fresh_starts import FreshStarts
 from rocerf.promises.group_value import GroupValues
 from rocerf.promises.held_out import HeldOut
@@ -55,9 +55,9 @@ STEP_ROUNDS = 3
 #: Models retrained without any deletion, which every point must convince too.
 BASE_MODELS = 20
 
-#: For guesses of the time: groups that join the pool for each person (2.6 and 3.2 in two runs with a small network on
-#: German), and times that a person is solved for, which is a guess itself.
-GROUPS_A_PERSON, TIMES_SOLVED = 3, 3
+#: For guesses of the time: groups that join the pool for each person (1.2 to 5.3 on the paper's three tables), times
+#: that a person is solved for, which is a guess itself, and groups asked about a point where scores move in steps.
+GROUPS_A_PERSON, TIMES_SOLVED, STEPS_ASKED = 3, 3, 6
 
 #: Groups retrained together that have no start in common.
 STARTS = 8
@@ -130,10 +130,14 @@ class RetrainedGroups(Promise):
         """About how long attacking, solving and checking so many people takes: a rough guess."""
         if not isinstance(self.model, Timed):
             return None
-        groups = GROUPS_A_PERSON * people
-        retraining = self.model.seconds_to_retrain(groups * self.options.starts)
-        checking = self._check.expected_seconds(people)
-        solving = people * TIMES_SOLVED * seconds_to_answer(self.model, BASE_MODELS + groups * self.options.starts)
+        slopes = isinstance(self.model, Smooth)
+        random = self.random if self.prepared else slopes  # most trees come out the same each time
+        models = GROUPS_A_PERSON * people * (self.options.starts if random else 1)
+        retraining = self.model.seconds_to_retrain(models)
+        checking = self._check.expected_seconds(people) if random else 0.0
+        # The pool grows from nothing; of groups in steps a few are asked about most points.
+        asked = BASE_MODELS + models // 2 if slopes else STEPS_ASKED * (self.options.starts if random else 1)
+        solving = TIMES_SOLVED * seconds_to_answer_all(self.model, asked, people)
         return None if retraining is None or checking is None else retraining + checking + solving
 
     @property

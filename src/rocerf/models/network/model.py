@@ -332,6 +332,10 @@ class NeuralModel(NetworkProposals, FirstOrderModel, Proposing):
         """What the retrainer expects, from a small part of the training."""
         return self.retrainer.seconds(self._work([np.empty(0, np.intp)] * count, range(count), retraining, None))
 
+    def copies(self, count: int) -> NetworkEnsemble:
+        """This network so many times, to be asked as retrained ones are."""
+        return self.restored([np.repeat(values[None], count, axis=0) for values in state_arrays(self.module)])
+
     def restored(self, arrays: Sequence[Array]) -> NetworkEnsemble:
         """Networks of this shape from their states (see :meth:`NetworkEnsemble.arrays`)."""
         return NetworkEnsemble.of(self.module, arrays, self.design, self.offset)
