@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from rocerf.evaluation.plots import draw_picked
+
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = {"german": "German", "compas": "COMPAS", "adult": "Adult", "rare groups": "Adult, rare groups"}
 
@@ -122,7 +124,7 @@ def networks_table() -> str:
             shares = [f"{row['validity'][share][0]:.1%}" for share in ("0.005", "0.02", "0.05")]
             cost = f"{row['l2']:.3f}"
             lines.append(_row(*shown, label, cost, paper_network_cost(key, theirs), *shares))
-    return "\n".join([*lines, "", _network_speed(), "", *_picked_rows()]) + "\n"
+    return "\n".join([*lines, "", _network_speed(), "", *_picked_rows(), "", *_tree_rows()]) + "\n"
 
 
 #: The methods shown under picked deletions.
@@ -149,12 +151,47 @@ def _picked_rows() -> list[str]:
             row = measured[key]["methods"].get(method)
             if row is None:
                 continue
-            shown = NAMES[key] if method == "scfe" or (key == "adult" and method == "roar") else ""
+            shown = NAMES[key] if method == "scfe" else ""
             others = min(row[judge]["accepted"] for judge in ("outsider_1", "outsider_2") if judge in row)
             thorough = f"{row['thorough']['accepted']:.1%}" if "thorough" in row else "-"
             figures = (f"{row['l2']:.3f}", f"{row['random']:.1%}", f"{row['itself']['accepted']:.1%}")
             lines.append(_row(shown, label, str(row["answered"]), *figures, f"{others:.1%}", thorough))
     return lines
+
+
+def _tree_rows() -> list[str]:
+    """Boosted trees under deletions picked to harm: before (`simulated`) and after (`retrained`)."""
+    measured = record("trees")
+    lines = [
+        _row("table", "trees", "deleted", "promise", "answered", "mean cost", "survive, normal", "thorough", "s each"),
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for key in ("german", "adult"):
+        for family, found in measured[key]["families"].items():
+            for share in ("0.5%", "1%"):
+                for method in ("simulated", "retrained"):
+                    row = found["methods"].get(method, {}).get(share)
+                    if row is None or "cost" not in row:
+                        continue
+                    survive = (f"{row['survive_normal']:.0%}", f"{row['survive_thorough']:.0%}")
+                    answered = f"{row['answered']} of {row['people']}"
+                    seconds = f"{row['seconds_per_person']:.0f}"
+                    shown = (NAMES[key], family, share.replace("%", " %"), f"`{method}`", answered)
+                    lines.append(_row(*shown, f"{row['cost']:.2f}", *survive, seconds))
+    return lines
+
+
+def picked_figure() -> str:
+    """Accepted share against deleted rows, picked and random, of every promise that was measured so."""
+    measured = record("picked_networks")
+    tables = {
+        f"{NAMES[key]}, {measured[key]['rows']:,} rows": {
+            name: {float(at): tuple(both) for at, both in measured[key]["methods"][name]["curve"].items()}
+            for name in ("scfe", "first_order", "simulated", "retrained")
+        }
+        for key in ("german", "compas", "adult")
+    }
+    return draw_picked(tables, 0.005)
 
 
 def _network_speed() -> str:
@@ -163,7 +200,8 @@ def _network_speed() -> str:
     on_gpu, on_cpu = gpu["first_order"], cpu["first_order"]
     return (
         f"Time: {together['networks']} networks of Adult, {together['epochs']} epochs, in "
-        f"{together['seconds_together']:.0f} s on one {gpu['device']}, {together['ratio']:.0f} times faster than one "
+        f"{together['seconds_together']:.0f} s on one {gpu['device']}, the kernel's compiling at first use included, "
+        f"{together['ratio']:.0f} times faster than one "
         f"by one there ({cpu['retraining']['ratio']:.0f} times on one CPU core). `first_order` with all "
         f"{on_gpu['parameters']:,} parameters on Adult, seconds a person: by Algorithm 1 "
         f"{on_gpu['seconds_a_person_penalty']:.2f} on the GPU ({on_gpu['people']} people) and "
@@ -178,146 +216,22 @@ def _network_speed() -> str:
 
 def reproduction_tables() -> str:
     """What the paper's full run measured, for docs/reproduction.md: the words are those of its report."""
-    from rocerf.reproduction import costs as paper_costs
-    from rocerf.reproduction import findings as paper_findings
-    from rocerf.reproduction import words
-    from rocerf.reproduction.tables import pareto_table, read_results, validity_curves_of
+    from rocerf.reproduction.markdown_page import page
+    from rocerf.reproduction.tables import read_results
 
-    results = read_results(ROOT / REPRODUCTION)
-    curves, pareto = validity_curves_of(results), pareto_table(results)
-    verdict, _ = words.pareto_sentences(pareto)
-    assert results.theorem is not None
-    parts = [
-        "## What was run",
-        _sessions(results.run),
-        "## Cost, as published",
-        "Mean L2 cost ± standard error over the people who were answered; **bold**: farther from the paper's than "
-        "twice both standard errors combined.",
-        _cost_table(results),
-        *(f"{name.capitalize()}: {paper_costs.cost_summary(_costs(results, m), m)}" for m, name in MODELS.items()),
-        "What bears on the differences; that it explains all of them is not claimed:",
-        _bullets(f"**{key}** {text}" for key, text in paper_costs.reasons_of(results).items()),
-        *_not_enough(paper_costs.unexplained_sentences(results)),
-        "## Validity, rows deleted at random",
-        "Shares are of all denied people, as in the paper; whoever got no answer has no valid one.",
-        _figure("validity_lr", "Logistic regression: average validity by share of deleted rows"),
-        _figure("validity_nn", "Networks: average validity by share of deleted rows"),
-        _bullets(words.validity_sentences(curves, results.methods)),
-        "## The corrected setting: cost and validity",
-        "Validity is the lowest mean over the shares of rows deleted at random, of all denied people (in brackets: of "
-        'those who were answered, where not all were); "survive" is about the worst deletion '
-        "of k rows that our search found (logistic regression only). A method beats ours if it is at least as good in "
-        "validity and cost and better in one.",
-        _pareto(pareto),
-        f"**{verdict}**",
-        _figure("worst_case", "Survival of the worst deletion found against cost"),
-        _bullets(words.price_sentences(pareto)),
-        "## Sensitivity to k, and the theorems",
-        _figure("sensitivity", "Validity of the paper's method for several k"),
-        _figure("theorem", "Extra cost against k/n, and the bounds of Theorems 4.1 and 4.2"),
-        _bullets(words.theorem_sentences(results.theorem)),
-        "## Findings about the paper's data and code",
-        _bullets(f"**{title}** {text}" for title, text in paper_findings.ABOUT_THE_PAPER.items()),
-        "From this run:",
-        _bullets(paper_findings.check_sentences(results)),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return page(read_results(ROOT / REPRODUCTION), REPRODUCTION.removeprefix("docs/"))
 
 
-def _not_enough(sentences: list[str]) -> list[str]:
-    return (
-        ["Where what was measured does not carry as far as the paper's value:", _bullets(sentences)]
-        if sentences
-        else []
-    )
+def reproduction_answers() -> str:
+    """Does the paper's method work? Three answers, for every page that says so."""
+    from rocerf.reproduction.markdown_page import answers_text
+    from rocerf.reproduction.tables import read_results
+
+    return answers_text(read_results(ROOT / REPRODUCTION))
 
 
-#: The folder of the recorded run, and how its models and data sets are called on the page.
+#: The folder of the recorded run.
 REPRODUCTION = "docs/results/reproduction"
-MODELS = {"lr": "logistic regression", "nn": "networks"}
-
-
-def _costs(results: Any, model: str) -> Any:
-    from rocerf.reproduction.tables import cost_table
-
-    return cost_table(results, "l2", model)
-
-
-def _cost_table(results: Any) -> str:
-    from rocerf.reproduction.words import as_printed, with_error
-
-    lines = [
-        _row("table", "method", "paper, logistic", "here", "paper, network", "here"),
-        "|---|---|---|---|---|---|",
-    ]
-    tables = {
-        model: {(row["dataset"], row["method"]): row for row in _costs(results, model).to_dict("records")}
-        for model in MODELS
-    }
-    for (dataset, method), logistic in tables["lr"].items():
-        cells = []
-        for row in (logistic, tables["nn"].get((dataset, method))):
-            if row is None or not row["published_verdict"]:
-                break
-            ours = with_error(row["published"], row["published_se"])
-            part = row["published_answered"] < row["published_people"]
-            answered = f" ({row['published_answered']:,.0f} of {row['published_people']:,.0f})" if part else ""
-            ours = ours if row["published_verdict"] == "within" else f"**{ours}**"
-            cells += [as_printed(row["paper"], row["paper_se"]), ours + answered]
-        if cells:
-            lines.append(_row(NAMES[dataset], METHODS[method], *cells))
-    return "\n".join(lines)
-
-
-METHODS = {
-    "scfe": "SCFE",
-    "cchvae": "C-CHVAE",
-    "roar": "ROAR",
-    "rocerf": "ROCERF, the paper's",
-    "first_order": "`first_order`, all parameters",
-    "retrained": "**`retrained`**",
-    "simulated": "**`simulated`**",
-}
-
-
-def _pareto(table: Any) -> str:
-    from rocerf.reproduction.words import percent, with_error
-
-    lines = [
-        _row("table", "model", "method", "validity", "mean L2 cost", "survive the worst", "beats ours"),
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in table.to_dict("records"):
-        judged = {"ours": "ours", "first order": row["dominates_ours"], "baseline": row["dominates_ours"]}[row["role"]]
-        validity = percent(row["worst_validity"], 2)
-        if row["answered"] < row["people"]:
-            own = percent(row["worst_validity_answered"], 2)
-            validity += f" ({own} of {row['answered']:,.0f} of {row['people']:,.0f})"
-        cells = (validity, with_error(row["l2"], row["l2_se"]))
-        survive = percent(row["worst_case_validity"], 0)
-        lines.append(_row(NAMES[row["dataset"]], MODELS[row["model"]], METHODS[row["method"]], *cells, survive, judged))
-    return "\n".join(lines)
-
-
-def _sessions(run: Any) -> str:
-    head = _row("machine", "networks on", "processes", "wall time", "jobs", "torch", "what")
-    lines = [head, "|---|---|---|---|---|---|---|"]
-    for part in run["sessions"]:
-        seconds = part["wall_seconds"]
-        wall = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-        torch = part.get("versions", {}).get("torch", "not recorded")
-        note = part.get("note", "")
-        cells = (part["machine"], part["device"], str(part["workers"]), wall, str(part["jobs_run"]), torch, note)
-        lines.append(_row(*cells))
-    return "\n".join(lines)
-
-
-def _figure(name: str, words: str) -> str:
-    return f"![{words}]({REPRODUCTION.removeprefix('docs/')}/{name}.svg)"
-
-
-def _bullets(sentences: Any) -> str:
-    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _row(*cells: str) -> str:
@@ -430,12 +344,21 @@ TABLES = {
 }
 MARKED = re.compile(r"(<!-- figures:.*?-->\n)(.*?)(<!-- /figures -->)", flags=re.DOTALL)
 
+#: The documents with the answers between ``<!-- answers: ... -->`` and ``<!-- /answers -->``.
+ANSWERED = ("README.md", "docs/promises.md")
+ANSWERS = re.compile(r"(<!-- answers:.*?-->\n)(.*?)(<!-- /answers -->)", flags=re.DOTALL)
+
 
 def main() -> None:
-    """Replace what stands between the markers."""
+    """Replace what stands between the markers, and draw the figure of networks under picked deletions."""
+    (ROOT / "docs" / "picked.svg").write_text(picked_figure(), encoding="utf-8")
     for name, table in TABLES.items():
         text = (ROOT / name).read_text("utf-8")
         made = MARKED.sub(lambda m, table=table: m[1] + table() + m[3], text)  # type: ignore[misc]
+        (ROOT / name).write_text(made, encoding="utf-8")
+    for name in ANSWERED:
+        text = (ROOT / name).read_text("utf-8")
+        made = ANSWERS.sub(lambda m: m[1] + reproduction_answers() + m[3], text)
         (ROOT / name).write_text(made, encoding="utf-8")
 
 

@@ -16,7 +16,16 @@ from torch.func import functional_call
 from problems import quadratic_program, random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel, TrainingSet
 from rocerf.baselines import ParameterBox, Roar, Scfe
-from rocerf.baselines.roar_descent import TOLERANCE, Descent, Linear, choose_lambda, descend, find_by_descent
+from rocerf.baselines.roar_descent import (
+    TOLERANCE,
+    Descent,
+    Linear,
+    Parts,
+    choose_lambda,
+    choose_lambdas,
+    descend,
+    find_by_descent,
+)
 from rocerf.baselines.standard import StandardProblem
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.local_linear import LocalLinearModel
@@ -258,8 +267,7 @@ def test_networks_through_a_stand_in(network: NeuralModel, bare: Callable[[Logis
     for options in ({}, {"preset": "authors"}):
         found = Roar(network, **options).explain(people)  # type: ignore[arg-type]
         assert found.answered.mean() >= 0.5, options
-        if not options:
-            assert (network.score(found.matrix[found.answered]) >= 0).all()
+        assert (network.score(found.matrix[found.answered]) >= 0).all()
         assert "every network" not in found.settings.sentence
     model = LogisticModel.fit(random_training_set(0))
     with pytest.raises(UnsupportedModelError, match="parameters that can be moved, got Bare"):
@@ -327,28 +335,52 @@ def test_the_authors_points_are_accepted_and_say_no_more(wide: tuple[LogisticMod
 # --- the authors on networks ------------------------------------------------------------------------
 
 
-def test_the_authors_points_on_networks_are_those_the_stand_in_accepts(network: NeuralModel) -> None:
+def test_the_authors_count_every_end_and_only_accepted_ones_are_recourses(network: NeuralModel) -> None:
     people = network.train.X[network.predict(network.train.X) == 0][:25]
-    found = Roar(network, preset="authors", lam=0.4, seed=3).explain(people)
-    space = Master(people, NormCost(Norm.L2, np.asarray(network.train.spread)), FeasibleSet.around(people, None))
-    ends = find_by_descent(Descent(network, 0.1, 3), space, 0.4)
-    for i, person in enumerate(people):
-        local = LocalLinearModel.around(network, person, seed=3, sampling="authors")
-        assert local is not None
-        if found.answered[i]:
-            assert local.score(found.matrix[[i]])[0] > 0
-            np.testing.assert_allclose(found.matrix[i], ends[i], rtol=1e-9)
-        else:
-            assert local.score(ends[[i]])[0] < 1e-9
-            assert found.statuses[i] is Status.GAVE_UP
-    scores = network.score(found.matrix[found.answered])
-    assert (scores < 0).any()  # the network is not asked: else this would show nothing
-    np.testing.assert_allclose(found.scores[found.answered], scores)
-    np.testing.assert_allclose(found.margins[found.answered], scores, atol=1e-6)
-    assert found.settings.sentence.startswith(
-        "is accepted by a linear stand-in fitted around the person, but not always by the model itself; "
-        "chosen by weighing"
+    found = Roar(network, preset="authors", lam=9.0, seed=3).explained(people)
+    master = Master(people, NormCost(Norm.L2, np.asarray(network.train.spread)), FeasibleSet.around(people, None))
+    np.testing.assert_allclose(found.ends, find_by_descent(Descent(network, 0.1, 3), master, 9.0), rtol=1e-9)
+    assert np.isfinite(found.ends).all()
+    recourses, accepted = found.recourses, network.score(found.ends) >= 0
+    assert 0 < accepted.sum() < len(people)  # else this would show nothing
+    np.testing.assert_array_equal(recourses.answered, accepted)
+    np.testing.assert_array_equal(recourses.matrix[accepted], found.ends[accepted])
+    assert np.isnan(recourses.matrix[~accepted]).all()
+    refused = np.flatnonzero(~accepted)
+    assert {recourses.statuses[i] for i in refused} == {Status.GAVE_UP}
+    assert {recourses.reasons[i] for i in refused} == {"the authors' procedure ended at a point that the model refuses"}
+    # Also ends that the person's own stand-in refuses are there.
+    own = [LocalLinearModel.around(network, person, seed=3, sampling="authors") for person in people]
+    scores = [local.score(end[None])[0] for local, end in zip(own, found.ends, strict=True) if local is not None]
+    assert min(scores) < 0 < max(scores)
+    assert recourses.settings.sentence.startswith("is accepted by the model as it is today; chosen by weighing")
+
+
+@pytest.mark.slow
+def test_the_authors_lambda_is_chosen_for_each_part(wide: tuple[LogisticModel, np.ndarray]) -> None:
+    model, people = wide[0], refused_people(wide[0], 1, 13)
+    labels = np.repeat([0, 1, 2], [6, 6, 1])
+    explainer = Roar(model, preset="authors")
+    together = explainer.explained(people, parts=Parts(labels, len(people)))
+    for label in range(3):
+        alone = explainer.explained(people[labels == label])
+        np.testing.assert_array_equal(together.ends[labels == label], alone.ends)
+    # Who needs nothing is in no part: the labels follow the people.
+    accepted = Scfe(model).explain(people[:1]).matrix + 1e-3 * model.theta[:-1] * model.train.spread
+    more = explainer.explained(
+        np.concatenate([accepted, people]), parts=Parts(np.concatenate([[7], labels]), len(people))
     )
+    assert np.isnan(more.ends[0]).all()
+    np.testing.assert_array_equal(more.ends[1:], together.ends)
+
+
+def test_stand_ins_of_a_part_are_as_many_as_everybody_asks_for(network: NeuralModel) -> None:
+    models, problem = stand_ins(12)
+    one = choose_lambda(Descent(network, 0.1), models, problem)
+    assert one > 0.1
+    for total, expected in ((119, one), (400, 0.1)):  # of 400 people 20 would be tried, who are not there
+        parts = Parts(np.zeros(12, np.intp), total)
+        assert choose_lambdas(Descent(network, 0.1), models, problem, parts) == pytest.approx(np.full(12, expected))
 
 
 def test_the_authors_points_on_networks_keep_the_rules(network: NeuralModel) -> None:
@@ -359,8 +391,7 @@ def test_the_authors_points_on_networks_keep_the_rules(network: NeuralModel) -> 
     assert answered.any()
     np.testing.assert_array_equal(found.matrix[answered, 0], people[answered, 0])
     assert FeasibleSet.around(people[answered], schema).holds(found.matrix[answered]).all()
-    for i in np.flatnonzero(answered):
-        assert LocalLinearModel.around(network, people[i], sampling="authors").score(found.matrix[[i]])[0] > 0
+    assert (network.score(found.matrix[answered]) >= 0).all()
 
 
 def test_the_authors_leave_people_without_a_stand_in_unanswered(

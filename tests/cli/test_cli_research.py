@@ -71,7 +71,7 @@ def test_reproduce_quick_on_a_subset(run: Any, tmp_path: Path) -> None:
         *(("400", k) for k in "12"),
         *(("1600", k) for k in "12"),
     ]
-    for table in ("accuracy", "cost_l2_lr", "cost_l1_lr", "pareto"):
+    for table in ("accuracy", "cost_l2_lr", "cost_l1_lr", "beaten"):
         assert rows(folder / f"{table}.csv"), table
     again = run("reproduce", "--settings", "settings.yaml", "--out", "paper", "--workers", 1, "--json")
     assert (again.code, again.err) == (0, "")
@@ -88,6 +88,11 @@ methods: [scfe, cchvae]
 alphas: [0.05]
 trials: 2
 people: 3
+worst_people: 2
+sweep_people: 1
+sweeps: {}
+seeds: 2
+seed_people: 2
 epochs: 60
 theorem_sizes: []
 """
@@ -102,13 +107,15 @@ def test_reproduce_with_networks_and_the_autoencoder(run: Any, tmp_path: Path, m
     Path("nn.yaml").write_text(SMALL_NETWORKS, "utf-8")
     code, out, _ = run("reproduce", "--settings", "nn.yaml", "--out", "nn", "--workers", 1)
     assert (code, "0 failed" in out) == (0, True)
-    methods = {row["method"]: row for row in rows(tmp_path / "nn" / "methods.csv")}
-    assert list(methods) == ["scfe", "cchvae"]
-    for row in methods.values():
-        assert (row["model"], row["people"], row["worst_case_validity"]) == ("nn", "3", "")
-    assert float(methods["scfe"]["l2"]) <= float(methods["cchvae"]["l2"])
+    methods = {(row["seed"], row["method"]): row for row in rows(tmp_path / "nn" / "methods.csv")}
+    assert list(methods) == [(seed, method) for seed in "01" for method in ("scfe", "cchvae")]
+    for (seed, _), row in methods.items():
+        assert (row["model"], row["people"], row["worst_case_people"]) == ("nn", "3" if seed == "0" else "2", "1")
+        assert 0 <= float(row["worst_case_validity"]) <= 1
+    assert float(methods["0", "scfe"]["l2"]) <= float(methods["0", "cchvae"]["l2"])
     results = rows(tmp_path / "nn" / "results.csv")
-    assert len(results) == 2 * 2
+    assert len(results) == 2 * 2 * 2
+    assert len(rows(tmp_path / "nn" / "sweeps.csv")) == len(rows(tmp_path / "nn" / "worst.csv")) == 2 * 2
     for row in results:
         share = float(row["validity"] or 0) * int(row["answered"]) / int(row["people"])
         assert float(row["validity_all"]) == pytest.approx(share)
@@ -201,6 +208,25 @@ def test_reproduce_refuses_in_one_sentence(run: Any, tmp_path: Path, arguments: 
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert word in err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_parts_are_packed_and_joined(run: Any, tmp_path: Path) -> None:
+    text = "datasets: [german]\nmodels: [lr]\nsettings: [corrected]\ntheorem_sizes: []\npeople: 3\ntrials: 1\n"
+    for method in ("scfe", "rocerf"):
+        Path("few.yaml").write_text(f"{text}alphas: [0.05]\nmethods: [{method}]\n", "utf-8")
+        made = run("reproduce", "--settings", "few.yaml", "--out", method, "--workers", 1, "--pack", f"{method}.zip")
+        assert made.code == 0
+    code, out, err = run("reproduce", "--out", "whole", "--join", "scfe", "--join", "rocerf.zip")
+    assert (code, err) == (0, "")
+    jobs = {path.name for method in ("scfe", "rocerf") for path in (tmp_path / method / "jobs").glob("*.json")}
+    assert f"0 jobs run, {len(jobs)} taken over, 0 failed" in out
+    assert [row["method"] for row in rows(tmp_path / "whole" / "methods.csv")] == ["scfe", "rocerf"]
+    assert (tmp_path / "whole" / "report.html").is_file()
+    for option in (["--quick"], ["--models", "lr"], ["--workers", "2"]):
+        code, _, err = run("reproduce", "--out", "whole", "--join", "scfe", *option)
+        assert code == 2
+        assert option[0] in err
 
 
 @pytest.fixture

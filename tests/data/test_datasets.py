@@ -228,7 +228,7 @@ def test_path_is_only_for_compas(tmp_path: Path) -> None:
 def test_listing_needs_no_pandas() -> None:
     source = Path(datasets.__file__).parents[2]
     code = (
-        "import sys; from rocerf.data.datasets import list_datasets; assert len(list_datasets()) == 4; "
+        "import sys; from rocerf.data.datasets import list_datasets; assert len(list_datasets()) == 5; "
         "print([m for m in ('pandas', 'scipy', 'sklearn') if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(source)}

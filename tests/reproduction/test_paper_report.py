@@ -8,6 +8,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,32 +16,44 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from paper_runs import ALPHAS, build, method_row, write
+from paper_runs import ALPHAS, build, cases, method_row, write
 from rocerf.errors import FileFormatError
 from rocerf.evaluation.methods import METHODS as RUN
 from rocerf.evaluation.plots import COLOURS, MARKERS
 from rocerf.html import Details, Figure, Paragraph, Part, Points, Section, Table
-from rocerf.reproduction.figures import (
-    SHADES,
-    _shade,
-    binomial_interval,
-    draw_sensitivity,
-    draw_worst_case,
-    look,
-    worst_case_points,
-)
+from rocerf.reproduction.curve_figures import draw_curves, panel_words, panels_of
+from rocerf.reproduction.figures import SHADES, _shade, draw_sensitivity, look
 from rocerf.reproduction.findings import ABOUT_THE_PAPER
-from rocerf.reproduction.published import ACCURACY, BASELINES, COSTS, DATASETS, METHODS, MODELS, OURS, SETTINGS
-from rocerf.reproduction.report import sections, write_report
+from rocerf.reproduction.frontier import frontiers_of
+from rocerf.reproduction.intervals import binomial_interval
+from rocerf.reproduction.markdown_page import answers_text, page
+from rocerf.reproduction.published import (
+    ACCURACY,
+    BASELINES,
+    COSTS,
+    DATASETS,
+    METHODS,
+    MODELS,
+    OURS,
+    SETTINGS,
+    printed,
+)
+from rocerf.reproduction.published import (
+    TABLES as THREE,
+)
+from rocerf.reproduction.report import Panels, sections, write_report
+from rocerf.reproduction.report_tables import write_tables
 from rocerf.reproduction.run_facts import SITTINGS, facts
-from rocerf.reproduction.tables import pareto_table, read_results, validity_curves_of, write_tables
-from rocerf.reproduction.words import pareto_sentences, percent
+from rocerf.reproduction.scales import LANE, TOP, Shares, height
+from rocerf.reproduction.tables import read_results, validity_curves_of
+from rocerf.reproduction.words import percent
 
 pytestmark = pytest.mark.slow  # minutes of retraining and of commands
 
 PAPER = sorted((Path(__file__).parents[3] / "shared" / "paper").glob("*.txt"))
-FIGURES = ("validity_lr.svg", "validity_nn.svg", "sensitivity.svg", "worst_case.svg", "theorem.svg")
-TABLES = ("accuracy", "cost_l2_lr", "cost_l2_nn", "cost_l1_lr", "cost_l1_nn", "pareto", "validity")
+FIGURES = ("validity_lr.svg", "validity_nn.svg", "sensitivity.svg", "theorem.svg")
+CURVES = ("curves_lr.svg", "curves_nn.svg")
+TABLES = ("accuracy", "cost_l2_lr", "cost_l2_nn", "cost_l1_lr", "cost_l1_nn", "beaten", "validity")
 OKABE_ITO = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
 #: Elements of HTML and SVG that are never closed in what we write.
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -75,7 +88,7 @@ def test_the_papers_values_are_complete() -> None:
     for norm, model in itertools.product(("l2", "l1"), MODELS):
         assert set(COSTS[norm][model]) == {*BASELINES, "rocerf"}
         for values in COSTS[norm][model].values():
-            assert list(values) == list(DATASETS)
+            assert tuple(values) == THREE
             assert all(value.standard_error > 0 for value in values.values())
     assert COSTS["l2"]["lr"]["rocerf"]["adult"].mean == 1.14
     assert COSTS["l1"]["nn"]["cchvae"]["adult"].standard_error == 1.88
@@ -107,21 +120,23 @@ def test_the_papers_values_are_those_of_its_source() -> None:
 def test_tables_have_their_shape_and_carry_numbers_over_exactly(run: Path) -> None:
     assert all((run / f"{name}.csv").is_file() for name in TABLES)
     accuracy = pd.read_csv(run / "accuracy.csv")
-    assert len(accuracy) == 6
+    assert len(accuracy) == 8  # four tables with each model
     assert (accuracy["published"] == 0.7).all()
-    measured = pd.read_csv(run / "methods.csv").set_index(["setting", "dataset", "model", "method"])
+    measured = pd.read_csv(run / "methods.csv").groupby(["setting", "dataset", "model", "method"]).mean(True)
     for norm, model in itertools.product(("l2", "l1"), MODELS):
         table = pd.read_csv(run / f"cost_{norm}_{model}.csv")
-        assert len(table) == 3 * len(RUN["corrected", model])
+        names = {setting: len(RUN[setting, model]) for setting in SETTINGS}
+        both = len({*RUN["published", model], *RUN["corrected", model]})
+        assert len(table) == 3 * both + names["published"]
         for row in table.to_dict("records"):
             for setting in SETTINGS:
                 key = (setting, row["dataset"], model, row["method"])
                 if key in measured.index:
-                    assert row[setting] == measured.loc[key, norm]
-                    assert row[f"{setting}_se"] == measured.loc[key, f"{norm}_se"]
+                    assert row[setting] == pytest.approx(measured.loc[key, norm], rel=1e-12)
+                    assert row[f"{setting}_se"] == pytest.approx(measured.loc[key, f"{norm}_se"], rel=1e-12)
                 else:
                     assert math.isnan(row[setting])
-            paper = COSTS[norm][model].get(row["method"], {}).get(row["dataset"])
+            paper = printed(norm, model, row["method"], row["dataset"])
             if paper:
                 assert (row["paper"], row["paper_se"]) == (paper.mean, paper.standard_error)
             else:
@@ -133,8 +148,8 @@ def test_curves_are_means_and_standard_errors_over_trials(run: Path) -> None:
     results = read_results(run)
     table = results.results
     curves = validity_curves_of(results)
-    assert len(curves) == 3 * sum(map(len, RUN.values()))
-    for curve in curves[::5]:
+    assert len(curves) == len(cases(tuple(DATASETS)))
+    for curve in [curve for curve in curves if not curve.by_seed][::5]:
         rows = table[(table["setting"] == curve.setting) & (table["dataset"] == curve.dataset)]
         rows = rows[(rows["model"] == curve.model) & (rows["method"] == curve.method)]
         assert curve.alphas == list(ALPHAS)
@@ -146,90 +161,22 @@ def test_curves_are_means_and_standard_errors_over_trials(run: Path) -> None:
         assert curve.worst == (min(curve.means), curve.alphas[curve.means.index(min(curve.means))])
 
 
-def dominated(validity: float, cost: float, our_validity: float, our_cost: float) -> str:
-    if any(math.isnan(value) for value in (validity, cost, our_validity, our_cost)):
-        return ""
-    as_good = validity >= our_validity and cost <= our_cost
-    return "yes" if as_good and (validity, cost) != (our_validity, our_cost) else "no"
-
-
-def pareto_of(folder: Path, points: dict[str, tuple[float | None, float]], **rows_of: dict[str, Any]) -> pd.DataFrame:
-    """The Pareto table of German, logistic regression, for methods with these (validity, cost)."""
-    folder.mkdir()
-    build(folder, ("german",))
-    where = ("corrected", "german", "lr")
-    made = [method_row(*where, m, l2=cost, l2_se=0.01) | rows_of.get(m, {}) for m, (_, cost) in points.items()]
-    write(folder, "methods", made)
-    shares = {m: (1.0, share) for m, (share, _) in points.items() if share is not None}
-    case = dict(zip(("setting", "dataset", "model"), where, strict=True))
-    rows = [
-        {**case, "method": method, "alpha": alpha, "trial": trial, "validity": share}
-        for method, pair in shares.items()
-        for alpha, share in zip((0.0, 0.05), pair, strict=True)
-        for trial in range(3)
-    ]
-    write(folder, "results", rows)
-    return pareto_table(read_results(folder))
-
-
-def test_dominance_by_brute_force_with_ties(tmp_path: Path) -> None:
-    values = [(v, c) for v in (0.9, 0.95, 1.0) for c in (0.8, 1.0, 1.2)]
-    for place, (first, second) in enumerate(itertools.product(values, [(0.95, 1.0), (1.0, 0.8)])):
-        points = {"scfe": first, "roar": second, "cchvae": (1.0, 1.2)} | dict.fromkeys(
-            ("rocerf", "retrained"), (0.95, 1.0)
-        )
-        table = pareto_of(tmp_path / str(place), points)
-        found = dict(zip(table["method"], table["dominates_ours"], strict=True))
-        for method, point in points.items():
-            expected = "" if method == "retrained" else dominated(*point, *points["retrained"])
-            assert found[method] == expected
-        assert (table["worst_validity"] == [points[m][0] for m in table["method"]]).all()
-        winners = [m for m in BASELINES if found[m] == "yes"]
-        _, (sentence,) = pareto_sentences(table)
-        assert all(
-            (f"{METHODS[m]} has validity {percent(points[m][0])}" in sentence) == (m in winners) for m in BASELINES
-        )
-
-
-def test_what_was_not_measured_is_not_judged(tmp_path: Path) -> None:
-    no_validity = pareto_of(tmp_path / "a", {"scfe": (None, 0.1), "retrained": (1.0, 1.0)})
-    without_ours = pareto_of(tmp_path / "b", {"scfe": (1.0, 0.1), "rocerf": (1.0, 0.2)})
-    for table in (no_validity, without_ours):
-        assert list(table["dominates_ours"]) == ["", ""]
-        assert pareto_sentences(table)[0].startswith("Nothing can be judged")
-    one = pareto_of(tmp_path / "c", {"roar": (0.9, 1.0), "retrained": (1.0, 1.0)})
-    whole, sentences = pareto_sentences(one)
-    assert "the one case" in whole
-    assert "Not judged: SCFE, C-CHVAE." in sentences[0]
-
-
-def test_first_order_points_that_look_better_are_named_with_the_worst_case(tmp_path: Path) -> None:
-    table = pareto_of(tmp_path / "a", {"scfe": (0.5, 0.5), "rocerf": (1.0, 0.9), "retrained": (1.0, 1.0)})
-    assert list(table["dominates_ours"]) == ["no", "yes", ""]
-    whole, sentences = pareto_sentences(table)
-    assert "In 1 of 1 the paper's own first-order constraint" in whole
-    assert (
-        f"Of its points {percent(0.0, 0)} survive the worst deletion found, of ours {percent(1.0, 0)}" in sentences[0]
-    )
-
-
 def test_few_who_are_answered_well_are_no_validity(tmp_path: Path) -> None:
-    """The paper divides by all denied people: cheap and valid for a few beats nobody."""
-    points = {"roar": (1.0, 0.5), "retrained": (0.99, 1.0)}
-    table = pareto_of(tmp_path / "a", points, roar={"answered": 10, "people": 40})
-    found = table.set_index("method").loc["roar"]
-    assert (found["worst_validity"], found["worst_validity_answered"], found["dominates_ours"]) == (0.25, 1.0, "no")
-    shown = report_of(tmp_path / "a")["Validity when rows are deleted at random"]
-    assert (
-        list(pd.read_csv(tmp_path / "a" / "validity.csv").set_index("method").loc["roar"]["validity_all"]) == [0.25] * 2
-    )
+    """The paper divides by all denied people: valid for a few is not valid."""
+    build(tmp_path, ("german",))
+    methods = pd.read_csv(tmp_path / "methods.csv")
+    few = (methods["method"] == "roar") & (methods["setting"] == "corrected") & (methods["model"] == "lr")
+    methods.loc[few, "answered"] = 10
+    write(tmp_path, "methods", methods.to_dict("records"))
+    shown = report_of(tmp_path)["Validity as more rows are deleted at random"]
+    table = pd.read_csv(tmp_path / "validity.csv")
+    mine = table[(table["method"] == "roar") & (table["setting"] == "corrected") & (table["model"] == "lr")]
+    assert list(mine["validity_all"]) == pytest.approx([0.25 * share for share in mine["validity"]])
     caption = next(figure.caption for figure in parts_of(shown, Figure) if figure.name == "validity_lr")
     assert "ROAR 10 of 40 (German Credit, corrected)" in caption
-    (numbers,) = parts_of(shown, Table)
-    assert numbers.rows[1:3] == [
-        ["ROAR", "10 of 40", percent(0.25), percent(0.25)],
-        ["of those answered", "", percent(1.0), percent(1.0)],
-    ]
+    numbers = parts_of(shown, Table)[0].rows
+    place = next(place for place, row in enumerate(numbers) if row[:2] == ["ROAR", "10 of 40"])
+    assert numbers[place + 1][:3] == ["of those answered", "", percent(1.0)]
 
 
 def test_a_packed_table_is_read_too(run: Path, tmp_path: Path) -> None:
@@ -252,14 +199,11 @@ def test_every_figure_has_labels_and_all_its_methods(run: Path) -> None:
         words = said[f"validity_{model}.svg"]
         assert {"average validity (%)", "training rows deleted, α (%)", "0", "0.5", "5"} <= set(words)
         assert {METHODS[method] for method in RUN["corrected", model]} <= set(words)
-        panels = {f"{name}, {setting}" for name in DATASETS.values() for setting in SETTINGS.values()}
+        panels = {f"{DATASETS[name]}, {setting}" for name in THREE for setting in SETTINGS.values()}
         assert panels <= set(words)
     assert {"average validity (%)", "training rows deleted, α (%)", "k = 0.5 %", "k = 5 %"} <= set(
         said["sensitivity.svg"]
     )
-    worst = said["worst_case.svg"]
-    assert {"survive the worst k found (%)", "mean cost (L2, log scale)"} <= set(worst)
-    assert {METHODS[method] for method in RUN["corrected", "lr"]} <= set(worst)
     assert {"training rows deleted, k/n (%, log scale)", "measured, n = 16,000"} <= set(said["theorem.svg"])
     assert any(word.startswith("extra cost over the plain optimum") for word in said["theorem.svg"])
 
@@ -271,14 +215,43 @@ def test_a_method_has_one_colour_and_marker_everywhere(run: Path) -> None:
         assert (look(method)["color"], look(method)["marker"]) == (COLOURS[method], MARKERS[method])
     assert COLOURS["scfe"] == COLOURS["plain"]
     assert COLOURS["rocerf"] == COLOURS["first_order"]
-    for model, methods in OURS.items():
+    for model, ours in OURS.items():
         shown = RUN["corrected", model]
         looks = {(look(m)["color"], look(m)["marker"], str(look(m)["linestyle"])) for m in shown}
         assert len(looks) == len(shown)
-        assert methods in shown
-    for name, methods in (("validity_lr", RUN["corrected", "lr"]), ("validity_nn", RUN["corrected", "nn"])):
-        assert line_colours(run / f"{name}.svg") == {COLOURS[method].lower() for method in methods}
-    assert line_colours(run / "worst_case.svg") == {COLOURS[method].lower() for method in RUN["corrected", "lr"]}
+        assert set(ours) <= set(shown)
+    for model in MODELS:
+        methods = {*RUN["corrected", model], *RUN["published", model]}
+        own = {COLOURS[method].lower() for method in methods}
+        assert line_colours(run / f"validity_{model}.svg") - {"#000000"} == own - {"#000000"}
+        shown = {COLOURS[method].lower() for method in RUN["corrected", model]}
+        assert line_colours(run / f"curves_{model}.svg") - {"#000000"} == shown - {"#000000"}
+
+
+def test_every_panel_of_curves_names_its_methods_and_keeps_labels_apart(run: Path) -> None:
+    frontiers = frontiers_of(read_results(run))
+    for model in MODELS:
+        assert panels_of(frontiers, model) == [(d, kind) for d in THREE for kind in ("random", "picked")]
+        drawing = draw_curves(frontiers, model, [("german", "picked")])
+        words = texts(drawing)
+        assert {"mean cost (L2, log scale)", "answers still valid (%)", "99.9", "100"} <= set(words)
+        assert {"constant margin", "ROCERF", "retrained", "ROAR", "SCFE", "C-CHVAE at 7.0"} <= set(words)
+        told = panel_words(frontiers, model, "german", "picked")
+        assert f"retrained (ours) {percent(1.0)} at a cost of 1.00" in told
+
+
+def test_96_and_99_6_are_far_apart_and_nobody_at_100_hides_another() -> None:
+    assert height(0.996) - height(0.96) == pytest.approx(1.0)
+    methods = [*RUN["corrected", "nn"]]
+    scale = Shares(methods, methods[:2])
+    full = [scale.place(1.0, method) for method in methods]
+    assert min(abs(a - b) for a, b in itertools.combinations(full, 2)) == pytest.approx(LANE)
+    assert min(full) > TOP > scale.place(0.9985, methods[0])
+    none = [scale.place(0.0, method) for method in methods[:2]]
+    assert none[0] - none[1] == pytest.approx(LANE)
+    assert max(none) < 0
+    low, high = scale.limits
+    assert all(low < place < high for place in full + none)
 
 
 def line_colours(path: Path) -> set[str]:
@@ -290,8 +263,8 @@ def line_colours(path: Path) -> set[str]:
 def test_the_same_results_give_the_same_files(run: Path, tmp_path: Path) -> None:
     results = read_results(run)
     write_tables(results, tmp_path)
-    (tmp_path / "worst_case.svg").write_text(draw_worst_case(worst_case_points(results)), "utf-8")
-    for name in ("worst_case.svg", *(f"{table}.csv" for table in TABLES)):
+    (tmp_path / "curves_lr.svg").write_text(draw_curves(frontiers_of(results), "lr"), "utf-8")
+    for name in ("curves_lr.svg", *(f"{table}.csv" for table in TABLES)):
         assert (tmp_path / name).read_bytes() == (run / name).read_bytes()
 
 
@@ -361,7 +334,9 @@ class Page(HTMLParser):
 def test_the_page_is_well_formed_and_self_contained(run: Path) -> None:
     text = (run / "report.html").read_text("utf-8")
     page = Page(text)
-    assert page.tags.count("svg") == len(FIGURES) == page.tags.count("figcaption")
+    assert page.tags.count("svg") == len(FIGURES) + 2 * len(MODELS) * len(THREE)  # a panel a table and way of deletion
+    assert page.tags.count("figcaption") == len(FIGURES) + len(MODELS)
+    assert text.count('role="img" aria-label="') == page.tags.count("svg")
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert all(link.startswith("#") for link in page.links)
     assert {link[1:] for link in page.links} <= set(page.ids)
@@ -374,6 +349,26 @@ def test_the_page_is_well_formed_and_self_contained(run: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_answer_comes_first_and_what_was_run_last(run: Path, shown: dict[str, Section]) -> None:
+    titles = list(shown)
+    assert titles[:2] == ["", "Validity against cost"]
+    assert titles[-1] == "What was run"
+    verdicts, figures = parts_of(shown[""], Points)
+    assert len(verdicts.texts) == len(figures.texts) == 3
+    assert "but a constant margin does as well for less" in verdicts.texts[0]
+    assert len(parts_of(shown["Validity against cost"], Panels)) == len(MODELS)
+    said = answers_text(read_results(run))
+    for line, first, second in zip(said.splitlines(), verdicts.texts, figures.texts, strict=True):
+        plain = [unescape(re.sub(r"<[^>]*>", "", text)) for text in (first, second)]
+        question = plain[0].partition(". ")[0]
+        assert re.sub(r"[*`]", "", line[2:]) == f"{plain[0]} {plain[1].removeprefix(f'{question}. ')}"
+    whole = page(read_results(run), "figures")
+    assert whole.startswith(said.strip())
+    assert "(figures/curves_lr.svg)" in whole
+    assert "<span" not in whole
+
+
+@pytest.mark.slow
 def test_the_sections_show_every_number(shown: dict[str, Section]) -> None:
     """The numbers of the report, as data: tables cell by cell, not the words around them."""
     assert all(section.parts for section in shown.values())
@@ -381,23 +376,30 @@ def test_the_sections_show_every_number(shown: dict[str, Section]) -> None:
     assert accuracy.rows[0] == MODELS["lr"]
     numbers = [percent(0.722), percent(0.7), percent(0.7), "45", "45"]
     assert accuracy.rows[1] == [DATASETS["german"], *numbers]
-    costs = parts_of(shown["Cost"], Table)
+    costs = parts_of(shown["Cost, beside the paper's"], Table)
     assert len(costs) == 4
     adult = costs[0].rows.index(DATASETS["adult"])
-    cells = ["SCFE", "1.04 ± 0.006", "1.04 ± 0.01", "1.04 ± 0.01", "+0.00, within the spread"]
-    assert costs[0].rows[adult + 1] == cells  # the paper's digit for digit
-    assert [len(table.rows) for table in costs] == [3 + 3 * len(RUN["corrected", model]) for model in MODELS] * 2
-    validity = parts_of(shown["Validity when rows are deleted at random"], Table)
+    cells = [re.sub(r"<[^>]*>", "", cell) for cell in costs[0].rows[adult + 1]]
+    within = f"✓ +0.00 (+0{percent(0)[-2:]}), within ±0.02"
+    assert cells == ["SCFE", "1.04 ± 0.006", "1.04 ± 0.01", within, "1.04 ± 0.01"]  # the paper's digit for digit
+    assert 'class="in"' in costs[0].rows[adult + 1][3]
+    validity = parts_of(shown["Validity as more rows are deleted at random"], Table)
     scfe = ["SCFE", "40 of 40", percent(1.0), *[percent(0.501)] * 5]
-    assert [table.rows[:2] for table in validity] == [[f"{DATASETS['german']}, as published", scfe]] * 2
+    assert validity[0].rows[:2] == [f"{DATASETS['german']}, as published", scfe]
+    assert validity[1].rows[2][0] == "range over 2 seeds"
     (sensitivity,) = parts_of(shown["Sensitivity to k"], Table)
-    assert sensitivity.rows[:2] == [DATASETS["german"], ["0.5 % (5 rows)", "0.90", percent(0.995)]]
-    (pareto,) = parts_of(shown["Is any baseline better in both validity and cost?"], Table)
-    ours = next(row for row in pareto.rows if row[0] == METHODS["retrained"])
-    assert ours == [METHODS["retrained"], percent(1.0, 2), "0.95 ± 0.01", "40 of 40", percent(1.0, 0), "ours"]
+    assert sensitivity.rows[:2] == [DATASETS["german"], ["0.5 % (5 rows)", "1.00", percent(0.995)]]
+    beaten = parts_of(shown["Validity against cost"], Table)[0]  # what is folded away comes last
+    assert beaten.rows[1][0] == f"ROCERF, random: {percent(0.999)} at 0.90"
+    assert beaten.rows[1][1] == f"<b>● 0.80 (−11{percent(0)[-2:]})</b>"
+    assert beaten.rows[4][2] == f"– ({percent(0.9)})"  # retrained, picked: ROAR never keeps as many
+    (worst,) = parts_of(shown["The worst deletions"], Table)
+    rocerf = next(row for row in worst.rows if row[0] == METHODS["rocerf"])
+    assert rocerf[1:3] == ["4", "10 of 40 [13\N{NO-BREAK SPACE}%–41\N{NO-BREAK SPACE}%]"]
     (measures,) = parts_of(shown["Further measures"], Table)
     assert measures.rows[1] == ["SCFE", percent(0.0), "1.20", "5.0", "1.50", "10 ms"]
-    assert len(measures.rows) == sum(3 * (1 + len(methods)) for methods in RUN.values())
+    (claims,) = parts_of(shown["The paper's claims, one by one"], Table)
+    assert len(claims.rows) > 20
 
 
 def test_the_page_says_everything_that_the_sections_hold(run: Path, shown: dict[str, Section]) -> None:
@@ -405,7 +407,8 @@ def test_the_page_says_everything_that_the_sections_hold(run: Path, shown: dict[
     for section in shown.values():
         assert section.title in said
         for table in parts_of(section, Table):
-            assert all(cell in said for row in table.rows for cell in ([row] if isinstance(row, str) else row))
+            cells = [cell for row in table.rows for cell in ([row] if isinstance(row, str) else row)]
+            assert all(unescape(re.sub(r"<[^>]*>", "", cell)) in said for cell in cells)
         for points in parts_of(section, Points):
             assert all(re.sub(r"<[^>]*>", "", text) in said for text in points.texts if "&" not in text)
     for title, words in ABOUT_THE_PAPER.items():
@@ -422,14 +425,25 @@ def test_the_page_says_everything_that_the_sections_hold(run: Path, shown: dict[
 def test_sittings_on_several_machines_are_listed(tmp_path: Path) -> None:
     build(tmp_path, ("german",))
     record = json.loads((tmp_path / "run.json").read_text("utf-8"))
-    gpu = {"machine": "a <large> one", "device": "cuda", "workers": 10, "wall_seconds": 810, "note": "entered by hand"}
+    gpu = {"machine": "a <large> one", "device": "cuda", "gpu": "A GPU", "workers": 10, "wall_seconds": 810}
+    gpu |= {"started": "2024-05-01T12:00:00.000+00:00", "threads": 1, "commit": "0123456789abcdef", "dirty": True}
     record["sessions"] = [gpu, {"wall_seconds": 60.0, "workers": 1, "device": "cpu", "jobs_run": 3}]
     (tmp_path / "run.json").write_text(json.dumps(record), "utf-8")
     _, table = parts_of(report_of(tmp_path)["What was run"], Table)
     assert table.head == ["", *SITTINGS.values()]
     assert table.rows == [
-        ["1", "a <large> one", "cuda", "10", "14 min", "–", "entered by hand"],
-        ["2", "not recorded", "cpu", "1", "60 s", "3", ""],
+        [
+            "1",
+            "2024-05-01 12:00",
+            "a <large> one",
+            "cuda: A GPU",
+            "10",
+            "1",
+            "14 min",
+            "–",
+            "0123456789ab, changed since",
+        ],
+        ["2", "–", "not recorded", "cpu", "1", "–", "60 s", "3", "–"],
     ]
     # Of neither the versions are known, and the last session's are not taken for all.
     assert dict(facts(record, []))["versions"] == "not recorded"
@@ -443,14 +457,14 @@ def test_sittings_on_several_machines_are_listed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_missing_data_set_is_named_and_left_out(tmp_path: Path) -> None:
     build(tmp_path, ("german", "adult"))
-    missing = ["COMPAS: no file <compas> & none could be fetched"]
+    missing = [f"{DATASETS[key]}: no file <{key}> & none could be fetched" for key in ("compas", "compas-risk")]
     assert read_results(tmp_path).missing() == missing
     assert missing in [points.texts for points in parts_of(report_of(tmp_path)["What was run"], Points)]
     for name in TABLES:
         assert set(pd.read_csv(tmp_path / f"{name}.csv")["dataset"]) == {"german", "adult"}
     results = read_results(tmp_path)
-    for drawing in (draw_sensitivity(results.sensitivity), draw_worst_case(worst_case_points(results))):
-        assert {DATASETS["german"], DATASETS["adult"]} <= {word.partition(",")[0] for word in texts(drawing)}
+    for drawing in (draw_sensitivity(results.sensitivity), draw_curves(frontiers_of(results), "lr")):
+        assert {DATASETS["german"], DATASETS["adult"]} <= {re.split(r"[,:]", word)[0] for word in texts(drawing)}
         assert not any("COMPAS" in word for word in texts(drawing))
 
 
@@ -460,7 +474,7 @@ def test_a_run_with_hardly_anything_still_gives_a_page(tmp_path: Path) -> None:
     write(tmp_path, "methods", rows)
     (tmp_path / "results.csv").write_text("setting,dataset,model,method,alpha,trial,validity,people,seed\n")
     (tmp_path / "theorem.csv").write_text("n,k,k_over_n,extra_cost,bound\n")
-    for name in ("sensitivity.csv", "run.json", "settings.yaml"):
+    for name in ("sensitivity.csv", "sweeps.csv", "worst.csv", "run.json", "settings.yaml"):
         (tmp_path / name).unlink()
     said = "".join(Page(write_report(tmp_path).read_text("utf-8")).said)
     assert all(f"No figure {name}" in said for name in FIGURES)
@@ -469,7 +483,7 @@ def test_a_run_with_hardly_anything_still_gives_a_page(tmp_path: Path) -> None:
     assert {"sensitivity.csv: no results in this run", "theorem.csv: no results in this run"} <= set(missing)
     lost = ", ".join(METHODS[method] for method in RUN["corrected", "lr"])
     assert f"German Credit, logistic regression, corrected: {lost}" in missing
-    validity = report_of(tmp_path)["Validity when rows are deleted at random"]
+    validity = report_of(tmp_path)["Validity as more rows are deleted at random"]
     nobody = [part.text for part in parts_of(validity, Paragraph) if "SCFE (German Credit, neural network" in part.text]
     assert len(nobody) == 1
 
@@ -487,5 +501,5 @@ def test_broken_files_are_refused_with_what_to_do(tmp_path: Path) -> None:
         write_report(tmp_path)
     build(tmp_path, ("german",))
     write(tmp_path, "methods", [method_row("published", "german", "lr", "scfe")] * 2)
-    with pytest.raises(FileFormatError, match="Expected one row for published, german, lr, scfe, got 2"):
+    with pytest.raises(FileFormatError, match="Expected one row for published, german, lr, scfe and a seed, got more"):
         write_report(tmp_path)

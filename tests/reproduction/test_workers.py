@@ -51,6 +51,26 @@ def test_results_come_back_and_deaths_are_told() -> None:
         assert found[-1] == ("three", ("again", True), False)
 
 
+def whoami() -> int:
+    return os.getpid()
+
+
+def test_tasks_of_a_kind_stay_with_their_worker() -> None:
+    with WorkerPool(whoami, 2) as pool:
+        seen: dict[str, set[int]] = {"a": set(), "b": set()}
+        for kind in "abaabb":
+            pool.submit(kind, (), kind)
+            while not (found := pool.ended()):
+                pass
+            seen[kind].add(found[0][1])
+        assert [len(pids) for pids in seen.values()] == [1, 1]
+        assert seen["a"] != seen["b"]
+        pool.submit("c", (), "c")  # a third kind takes one of the two
+        while not (found := pool.ended()):
+            pass
+        assert found[0][1] in seen["a"] | seen["b"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_worker_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "GRACE", 0.5)

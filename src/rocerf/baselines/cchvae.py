@@ -8,7 +8,8 @@ is the counterfactual. So points resemble training rows, at a price in distance.
 measured, and is trained so that it reproduces rows (:mod:`rocerf.baselines.vae` says how; its form is the authors').
 *Authors*: their autoencoder was fitted to columns scaled to [0, 1] and is then handed standardised people, and what it
 decodes is taken for standardised columns again. Decoded points therefore lie in the unit cube beside the mean of the
-data, wherever the person is, and what they cost is much a matter of chance (Adult: 10.9 with seed 0, 4.3 with seed 1).
+data, wherever the person is, and what they cost is much a matter of chance (Adult: 10.9 with seed 0, 4.3 with seed 1,
+3.9 with the weights that the authors ship, which ``weights`` names).
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from __future__ import annotations
 import importlib.util
 import sys
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocerf.baselines.answers import Preset, answer, checked_preset, valid
+from rocerf.baselines.answers import Explained, Preset, answered, checked_preset, valid
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import FileFormatError, MissingExtraError, OptionError
@@ -31,7 +33,7 @@ from rocerf.models.options import positive, positive_whole
 from rocerf.promises.plain import Plain
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Places, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +73,9 @@ class CChvae:
         Of Adam; by default 100, 32 and 1e-3, for 20,000 rows or more 50, 256 and 2e-3 (the authors' for Adult).
     samples, shell, shells : numbers
         Latent points drawn in each shell, its width, and the most shells: 1,000, 0.05 and 10,000 as in the paper.
+    weights : path, optional
+        Only for "authors": a file with the weights that the paper's code ships (``vae_*_rr_cfe.pt``, or the same
+        arrays as ``.npz``; :mod:`rocerf.baselines.authors_vae`). Nothing is trained then.
     cost, schema, seed
         As for :class:`rocerf.Rocerf`. Decoded points are moved into what the schema allows (an immutable column back to
         the person's own value) and must be accepted after that. The same draws serve everybody, so a person's answer
@@ -102,9 +107,16 @@ class CChvae:
         cost: str = "l2",
         schema: FeatureSchema | None = None,
         seed: int = 0,
+        weights: str | PathLike[str] | None = None,
     ) -> None:
         _refuse_without_torch()
         self.preset = checked_preset(preset)
+        self.weights = None if weights is None else Path(weights)
+        if self.weights is not None and self.preset != "authors":
+            raise OptionError(
+                f"Expected weights only with preset='authors', got {str(weights)!r}; the corrected autoencoder is "
+                "trained on other columns."
+            )
         self._explainer = Rocerf(model, 0, promise=Plain(model), cost=cost, schema=schema, seed=seed)
         n, d = model.train.X.shape
         usual = (50, 256, 2e-3) if n >= MANY_ROWS else (100, 32, 1e-3)
@@ -136,6 +148,10 @@ class CChvae:
         return self._trained(None)
 
     def _trained(self, progress: Progress | None) -> Vae:
+        if self._vae is None and self.weights is not None:
+            from rocerf.baselines.authors_vae import read_weights
+
+            self._vae = read_weights(self.weights, self.vae_options)
         if self._vae is None:
             from rocerf.baselines.vae import Vae
 
@@ -173,9 +189,13 @@ class CChvae:
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """A counterfactual for each person of X, shape (P, d), in their order."""
-        return answer("cchvae", self._explainer, X, progress, self._search, self.preset)
+        return self.explained(X, progress=progress).recourses
 
-    def _search(self, master: Master, progress: Progress | None) -> Array:
+    def explained(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Explained:
+        """The same with where the search ended for everybody."""
+        return answered("cchvae", self._explainer, X, progress, self._search, self.preset)
+
+    def _search(self, master: Master, _: Places, progress: Progress | None) -> Array:
         """Nearest accepted decoded points of the first shells that have any (P, d), missing where none has."""
         space = Standard.of(self._explainer.model.train)
         vae = self._trained(progress)
@@ -209,9 +229,10 @@ class CChvae:
         one_each = master.allowed.of(np.repeat(np.arange(people), count))
         candidates = one_each.landed(candidates.reshape(-1, d)).reshape(people, count, d)
         scores = Plain(self._explainer.model).read(candidates.reshape(-1, d)).values.reshape(people, count)
-        home = np.broadcast_to(master.X0[:, None, :], candidates.shape).reshape(-1, d)
-        costs = master.cost.of(candidates.reshape(-1, d), home).reshape(people, count)
-        costs = np.where(valid(scores), costs, np.inf)
+        costs = np.full(scores.shape, np.inf)
+        # Shell after shell nobody is accepted: only who is has a price.
+        person, which = np.nonzero(valid(scores))
+        costs[person, which] = master.cost.of(candidates[person, which], master.X0[person])
         rows, best = np.arange(people), costs.argmin(axis=1)
         return np.where(np.isfinite(costs[rows, best])[:, None], candidates[rows, best], np.nan)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from rocerf.baselines.cchvae import CChvae
+from rocerf.baselines.margin import Margin
 from rocerf.baselines.roar import Roar
 from rocerf.baselines.scfe import Scfe
 from rocerf.errors import OptionError
@@ -31,5 +32,6 @@ def register_baseline(name: str, factory: Callable[..., Explainer]) -> None:
 
 
 register_baseline("scfe", Scfe)
+register_baseline("margin", Margin)
 register_baseline("roar", Roar)
 register_baseline("cchvae", CChvae)

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocerf.baselines.answers import Preset, Unconfirmed, answer, checked_preset
-from rocerf.baselines.roar_descent import Descent, find_accepted_by_stand_ins, find_by_descent
+from rocerf.baselines.answers import Explained, Preset, answered, checked_preset
+from rocerf.baselines.roar_descent import Descent, Parts, find_by_descent
 from rocerf.baselines.standard import Standard
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
@@ -39,8 +39,9 @@ from rocerf.models.model import FirstOrderModel, LinearModel, Refittable
 from rocerf.models.options import checked_seed, one_of, positive
 from rocerf.promises.plain import Plain
 from rocerf.promises.promise import PerPerson, Promise, Reading
+from rocerf.recourse.master.master import Master
 from rocerf.recourse.result import Recourses, Status
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Places, Progress
 from rocerf.words import Said
 
 if TYPE_CHECKING:
@@ -160,11 +161,12 @@ class Roar:
     preset : "corrected" or "authors"
         By default the cheapest point whose worst score over the box is at least 0. "authors" descends on ROAR's
         objective with the choices of the paper's code: Adam with steps of 1e-3 until the loss changes by less than
-        1e-4, one lambda for everybody chosen on the first 5 % of the people asked for (at least 5; for networks at most
-        20), networks through a linear stand-in fitted around each person to points drawn as the authors do. Nothing
-        then keeps the worst score above 0. On networks their code never asks the network about a point, nor does
-        this preset: the points are those that the *stand-in* accepts, and the network itself may refuse them
-        (``scores`` of the recourses below 0). They measure the published method and are nothing to give to a person.
+        1e-4, one lambda for everybody (or for each part of the people) chosen on the first of them, networks through a
+        linear stand-in fitted around each person to points drawn as the authors do
+        (:mod:`rocerf.baselines.roar_descent`). Nothing then keeps the worst score above 0, and on networks their code
+        never asks the network about a point. Points that the model refuses are no recourses here (status gave_up);
+        the authors count them all, and :meth:`explained` has them as ``ends``. They measure the published method and
+        are nothing to give to a person.
     parameters : "local" or "all"
         Which parameters move if the model is not linear: the coefficients of a linear stand-in around each person
         (ROAR's own way with networks, and always that of "authors"), or all of its own, to first order.
@@ -209,9 +211,7 @@ columns); nothing is promised about deletions
         if self.preset == "corrected":
             local = parameters == "local" and not isinstance(model, LinearModel)
             promise = LocalBox(model, self.delta_max, seed=checked_seed(seed)) if local else self._box(model)
-        self._by_stand_in = self.preset == "authors" and not isinstance(model, LinearModel)
-        kind = Unconfirmed if self._by_stand_in else Rocerf
-        self._explainer = kind(model, 0, promise=promise, cost=cost, schema=schema, solver=solver, seed=seed)
+        self._explainer = Rocerf(model, 0, promise=promise, cost=cost, schema=schema, solver=solver, seed=seed)
 
     def _box(self, model: Refittable) -> ParameterBox:
         if isinstance(model, Refittable) and not isinstance(model, FirstOrderModel):
@@ -223,14 +223,23 @@ columns); nothing is promised about deletions
 
     def explain(self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None) -> Recourses:
         """ROAR's recourse for each person of X, shape (P, d), in their order."""
+        return self.explained(X, progress=progress).recourses
+
+    def explained(
+        self, X: ArrayLike | pd.DataFrame, *, parts: Parts | None = None, progress: Progress | None = None
+    ) -> Explained:
+        """The same with the ends of everybody; the authors' lambda is chosen for each of the ``parts`` of people."""
         if self.preset == "authors":
             descent = Descent(self._explainer.model, self.delta_max, self._explainer.seed)
-            find = find_accepted_by_stand_ins if self._by_stand_in else find_by_descent
-            return answer(
-                "roar", self._explainer, X, progress, lambda master, tell: find(descent, master, self.lam, tell)
-            )
-        recourses = answer("roar", self._explainer, X, progress)
-        return replace(recourses, reasons=tuple(map(self._reason, recourses.statuses, recourses.reasons)))
+
+            def find(master: Master, places: Places, tell: Progress | None) -> Array:
+                return find_by_descent(descent, master, self.lam, tell, None if parts is None else parts.of(places))
+
+            return answered("roar", self._explainer, X, progress, find)
+        found = answered("roar", self._explainer, X, progress)
+        recourses = found.recourses
+        reasons = tuple(map(self._reason, recourses.statuses, recourses.reasons))
+        return replace(found, recourses=replace(recourses, reasons=reasons))
 
     def _reason(self, status: Status, reason: str) -> str:
         """Rocerf's own words speak of deletions."""
@@ -247,5 +256,4 @@ class _Authors(Plain):
 
     def sentence(self, delta: float) -> Said:
         """What the descent weighed."""
-        by = "accepted_today" if isinstance(self.model, LinearModel) else "accepted_by_stand_in"
-        return Said.of("baselines.authors", accepted=Said.of(f"baselines.{by}"), width=self.delta_max)
+        return Said.of("baselines.authors", accepted=Said.of("baselines.accepted_today"), width=self.delta_max)

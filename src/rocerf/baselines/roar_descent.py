@@ -5,21 +5,21 @@ fitted around the person, :class:`rocerf.models.local_linear.LocalLinearModel`),
 
     J(z) = softplus(-f_box(z)) + lambda ||z - z0||,      f_box(z) = w'z + b - delta_max (||z||_1 + 1),
 
-from z0 until J changes by at most 1e-4 in a step. ``lambda`` is chosen on the first 5 % of the people asked for, so it
-depends on who is asked for together:
+from z0 until J changes by at most 1e-4 in a step. ``lambda`` is chosen on the first of the people asked for, or on the
+first of each :class:`Parts` of them (the authors' code works on the test files in parts):
 
-* for linear models at least 5 of them; of 0, 0.1, 0.2, ... the last value at which the model accepts all their ends.
-  0 is a possible outcome.
-* for stand-ins at least 5 and at most 20; of 0.1, 0.2, 0.4, ... the *first* value at which not all their ends are
-  accepted by their stand-ins, 0.1 where fewer people are asked for than are to be tried. So some ends are refused by
-  the very model that was descended on.
+* for linear models on 5 % of a part, at least 5; of 0, 0.1, 0.2, ... the last value at which the model accepts all
+  their ends. 0 is a possible outcome.
+* for stand-ins on 5 % of everybody, at least 5 and at most 20; of 0.1, 0.2, 0.4, ... the *first* value at which not
+  all their ends are accepted by their stand-ins, 0.1 where a part has fewer people than are to be tried. So some ends
+  are refused by the very model that was descended on.
 
-The stand-ins are fitted as the authors do (``sampling="authors"``), and what counts is what the stand-in says of an
-end: the network is never asked, and may refuse it. The authors' code counts the cost of every end, also of those that
-the stand-in refuses; we keep the ends that it accepts, as for a linear model.
+The stand-ins are fitted as the authors do (``sampling="authors"``), and the network is never asked. Every end counts,
+also those that model or stand-in refuse.
 
-Where the original code would go wrong we do not follow: it returns -0.1 where not even 0 will do, doubles for ever
-where the stand-ins accept people as they stand, and has no limit on the number of steps.
+Where the original code would go wrong we do not follow: where not even 0 will do, or a linear model's part has fewer
+than 5 people, it goes on with -0.1 and never ends (here: 0, and as many people as there are); it doubles for ever where
+the stand-ins accept people as they stand; it has no limit on the number of steps.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of
 from rocerf.models.local_linear import LocalLinearModel
@@ -59,6 +60,27 @@ class Linear:
     def score(self, z: Array) -> Array:
         """Scores (P,) of each person's own point (P, d)."""
         return np.asarray((self.w * z).sum(axis=1) + self.b)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The parts in which people are worked on, by their ``labels`` (P,), and how many are denied in ``total``."""
+
+    labels: NDArray[np.intp]
+    total: int
+
+    @classmethod
+    def one(cls, people: int) -> Parts:
+        """All of them together.
+
+        >>> Parts.one(2).of(np.array([1])).labels.tolist()
+        [0]
+        """
+        return cls(np.zeros(people, np.intp), people)
+
+    def of(self, places: Places) -> Parts:
+        """Those of these people."""
+        return Parts(self.labels[places], self.total)
 
 
 @dataclass(frozen=True)
@@ -92,72 +114,71 @@ class Descent:
         doublings = int(np.ceil(np.log2(max(10.0 * steepest, 1.0))))
         return (0.1 * 2.0**step for step in range(doublings + 1))
 
-    def tried(self, people: int) -> int:
-        """On how many of so many people lambda is chosen; for stand-ins it may be more than there are."""
-        share = max(LEAST, int(SHARE * people))
-        return min(people, share) if isinstance(self.model, LinearModel) else min(MOST, share)
+    def tried(self, people: int, total: int) -> int:
+        """On how many of a part's people, of so many in total, lambda is chosen; it may be more than there are."""
+        if isinstance(self.model, LinearModel):
+            return min(people, max(LEAST, int(SHARE * people)))
+        return min(MOST, max(LEAST, int(SHARE * total)))
 
 
-def find_by_descent(descent: Descent, master: Master, lam: float | None, progress: Progress | None = None) -> Array:
+def find_by_descent(
+    descent: Descent, master: Master, lam: float | None, progress: Progress | None = None, parts: Parts | None = None
+) -> Array:
     """Where the authors' descent ends for each person (P, d), accepted or not; missing where there is no stand-in.
 
-    With the lambda given, or their choice of it.
+    With the lambda given, or their choice of it for each part.
     """
-    return _ends(descent, master, lam, progress)[0]
-
-
-def find_accepted_by_stand_ins(
-    descent: Descent, master: Master, lam: float | None, progress: Progress | None = None
-) -> Array:
-    """The ends (P, d), moved to allowed values, that the person's own linear model accepts, as the authors ask (above
-    0); missing elsewhere.
-    """
-    ends, models, space = _ends(descent, master, lam, progress)
-    found = np.asarray(np.isfinite(ends).all(axis=1))
-    points = np.where(found[:, None], master.allowed.landed(ends), np.nan)
-    return np.where((models.score(space.inwards(points)) > 0)[:, None], points, np.nan)
-
-
-def _ends(
-    descent: Descent, master: Master, lam: float | None, progress: Progress | None
-) -> tuple[Array, Linear, Standard]:
-    """Where the descent of each person ends (P, d), missing without a stand-in, and on which model it went."""
     space = Standard.of(descent.model.train)
     problem = StandardProblem.of(master, space)
+    parts = parts or Parts.one(len(master.X0))
     models = descent.linear_models(master.X0, space, progress)
     points = np.full(master.X0.shape, np.nan)
     there = np.flatnonzero(np.isfinite(models.b))
     if len(there):
         problem, own = problem.rows(there), models.rows(there)
-        chosen = choose_lambda(descent, own, problem) if lam is None else lam
-        points[there] = points_of(master.of(there), space, descend(own, problem, descent.delta_max, chosen))
+        weights = choose_lambdas(descent, own, problem, parts.of(there)) if lam is None else np.full(len(there), lam)
+        points[there] = points_of(master.of(there), space, descend(own, problem, descent.delta_max, weights))
     if progress is not None:
         progress(len(points), len(points))
-    return points, models, space
+    return points
 
 
 def choose_lambda(descent: Descent, models: Linear, problem: StandardProblem) -> float:
-    """For linear models the last weight at which everybody among the first few people is accepted, the first at least.
+    """The weight of people who are all in one part."""
+    return float(choose_lambdas(descent, models, problem, Parts.one(len(problem.z0)))[0])
 
-    For stand-ins the first weight at which not everybody is.
+
+def choose_lambdas(descent: Descent, models: Linear, problem: StandardProblem, parts: Parts) -> Array:
+    """Weights (P,), the same for everybody in a part.
+
+    For linear models the last weight at which the first few people of the part are all accepted, the first at least;
+    for stand-ins the first weight at which not all of them are.
     """
-    tried, people = descent.tried(len(problem.z0)), len(problem.z0)
-    if tried > people:
-        return next(descent.weights(models))
-    few = np.arange(tried)
-    models, problem = models.rows(few), problem.rows(few)
-    before = lam = next(descent.weights(models))
-    for lam in descent.weights(models):
-        z = descend(models, problem, descent.delta_max, lam)
-        # Weights that outweigh every slope leave people where they are.
-        if not (models.score(z) > 0).all():
+    places = np.unique(parts.labels, return_inverse=True)[1]
+    counts = np.bincount(places)
+    tried = np.array([descent.tried(count, parts.total) for count in counts.tolist()])
+    rank = np.empty(len(places), np.intp)
+    rank[np.argsort(places, kind="stable")] = np.concatenate([np.arange(count) for count in counts])
+    few = np.flatnonzero((rank < tried[places]) & (tried <= counts)[places])
+    linear = isinstance(descent.model, LinearModel)
+    chosen = np.full(len(counts), next(descent.weights(models)))
+    for lam in descent.weights(models.rows(few)) if len(few) else ():
+        own = models.rows(few)
+        refused = ~(own.score(descend(own, problem.rows(few), descent.delta_max, lam)) > 0)
+        open_ = np.isin(np.arange(len(counts)), places[few])
+        fails = np.isin(np.arange(len(counts)), places[few[refused]])
+        # Weights that outweigh every slope leave people where they are: there is an end.
+        chosen[open_ & ~fails if linear else open_] = lam
+        few = few[~fails[places[few]]]
+        if not len(few):
             break
-        before = lam
-    return before if isinstance(descent.model, LinearModel) else lam
+    return np.asarray(chosen[places])
 
 
-def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: float) -> Array:
+def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: float | Array) -> Array:
     """Adam on J for each person until it changes by at most the tolerance; where that ends, (P, d).
+
+    ``lam`` is one weight for everybody or one for each person (P,).
 
     >>> from rocerf.recourse.costs.cost import Norm
     >>> free = np.full((1, 1), np.inf)
@@ -167,15 +188,16 @@ def descend(models: Linear, problem: StandardProblem, delta_max: float, lam: flo
     True
     """
     on, result, loss = BoxedAdam(problem, STEP_SIZE), problem.start(), np.ones(len(problem.z0))
+    weights = np.broadcast_to(np.asarray(lam, dtype=np.float64), loss.shape)
     for _ in range(STEPS):
         worst = models.score(on.z) - delta_max * (np.abs(on.z).sum(axis=1) + 1.0)
-        before, loss = loss, LOGISTIC.value(-worst) + lam * on.cost()
-        on.step(-LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), lam)
+        before, loss = loss, LOGISTIC.value(-worst) + weights * on.cost()
+        on.step(-LOGISTIC.pull(-worst)[:, None] * (models.w - delta_max * np.sign(on.z)), weights[:, None])
         result[on.people] = on.z
         open_ = np.abs(loss - before) > TOLERANCE
         if not open_.any():
             break
         if not open_.all():
-            loss, models = loss[open_], models.rows(open_)
+            loss, models, weights = loss[open_], models.rows(open_), weights[open_]
             on.keep(open_)
     return result

@@ -16,6 +16,7 @@ defaults (the original's: no floor, w = 1) it hardly does on tables of 0/1 colum
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any
@@ -149,6 +150,13 @@ class Vae:
             )
         return cls(options, module)
 
+    @classmethod
+    def of_arrays(cls, options: VaeOptions, arrays: Mapping[str, Any]) -> Vae:
+        """With these weights and biases, by the names of the layers (:attr:`VaeOptions.layers`)."""
+        module = _Module(options)
+        module.load_state_dict({name: torch.as_tensor(value) for name, value in arrays.items()})
+        return cls(options, module)
+
     def _call(self, function: Any, values: Array) -> Any:
         with torch.no_grad():
             return function(torch.as_tensor(values, dtype=torch.float32))
@@ -179,9 +187,7 @@ class Vae:
         with state.understood(*kept):
             given = state.values["options"]
             options = VaeOptions(**{**given, "hidden": tuple(given["hidden"])})
-            module = _Module(options)
-            module.load_state_dict({name: torch.as_tensor(value) for name, value in state.arrays.items()})
-            return cls(options, module), state.values["about"]
+            return cls.of_arrays(options, state.arrays), state.values["about"]
 
 
 def _initial(options: VaeOptions, seed: int) -> Tensor:

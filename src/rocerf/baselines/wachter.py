@@ -7,17 +7,21 @@ For a person z0 (standardised columns) and a weight ``lam`` it descends by Adam 
 from where the last ``lam`` ended, until z changes by less than a share of 1e-5 of its length. A ``lam`` counts as valid
 if *any* iterate on the way was accepted. It begins at 2.5, is doubled while valid, halved while not (for networks the
 factor is 4), and bisected once a valid one was followed by an invalid one. The nearest accepted iterate of all is the
-counterfactual.
+counterfactual, with a slip of the original kept: what the bisection found is thrown away if the last ``lam`` that it
+tried was invalid.
 
 The exact minimiser of J is refused for every ``lam`` > 0 (squared hinge, unsquared norm), so accepted iterates exist
 only because steps of 0.5 overshoot: Adam's first step is 0.5 in *every* column, whatever its slope. Hence points some
-way beyond the nearest accepted one, more so the more columns there are. A slip of the original is left out: its
-bisection throws its finds away if the last ``lam`` tried was invalid.
+way beyond the nearest accepted one, more so the more columns there are.
+
+The paper's method is the same search on another model for each person (:mod:`rocerf.baselines.shifted`): what is
+descended on is a :class:`Target`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -59,6 +63,32 @@ class WachterOptions:
         return -(-self.steps // 10)
 
 
+class Target(Protocol):
+    """What is descended on, for people who are closed one after the other."""
+
+    def read(self, z: Array) -> tuple[Array, Array, Mask]:
+        """Scores (Q,) and slopes (Q, d) of the open people's points (Q, d), and which of these are accepted."""
+        ...
+
+    def keep(self, open_: Mask) -> None:
+        """Go on with these people only, a mask (Q,)."""
+        ...
+
+
+class _One:
+    """The same model for everybody."""
+
+    def __init__(self, scores: ValueAndSlope) -> None:
+        self._scores = scores
+
+    def read(self, z: Array) -> tuple[Array, Array, Mask]:
+        scores, slopes = self._scores(z)
+        return scores, slopes, valid(scores)
+
+    def keep(self, open_: Mask) -> None:
+        """Nothing here is one person's."""
+
+
 def search(
     model: Refittable, master: Master, options: WachterOptions | None = None, progress: Progress | None = None
 ) -> Array:
@@ -74,7 +104,15 @@ def search(
     True
     """
     space = Standard.of(model.train)
-    run = _Run(scores_in(space, model), StandardProblem.of(master, space), options or WachterOptions.about(model))
+    options = options or WachterOptions.about(model)
+    return search_on(_One(scores_in(space, model)), master, space, options, progress)
+
+
+def search_on(
+    target: Target, master: Master, space: Standard, options: WachterOptions, progress: Progress | None = None
+) -> Array:
+    """The same for whatever is descended on in the standardised columns of ``space``."""
+    run = _Run(target, StandardProblem.of(master, space), options)
     while len(run.people):
         run.advance()
         if progress is not None and run.closed:
@@ -84,14 +122,15 @@ def search(
 
 
 class _Run(BoxedAdam):
-    """Where the open people stand; every array but ``best`` and ``best_cost`` has one row for each of them."""
+    """Where the open people stand: one row each, but everybody's in what was found (``best``, ``bisected``)."""
 
-    def __init__(self, read: ValueAndSlope, problem: StandardProblem, options: WachterOptions) -> None:
+    def __init__(self, target: Target, problem: StandardProblem, options: WachterOptions) -> None:
         super().__init__(problem, options.step_size)
-        self.read, self.options = read, options
+        self.target, self.options = target, options
         people = len(problem.z0)
         self.best, self.best_cost = problem.z0.copy(), np.full(people, np.inf)
-        self.scores, self.slopes = self.read(self.z)
+        self.bisected, self.bisected_cost = problem.z0.copy(), np.full(people, np.inf)
+        self.scores, self.slopes, self.good = self.target.read(self.z)
         self.lam, self.low, self.high = np.full((3, people), options.first_lambda)
         self.steps, self.steps_here = np.zeros((2, people), np.intp)
         self.accepted, self.last_valid, self.bisecting = np.zeros((3, people), bool)
@@ -101,7 +140,7 @@ class _Run(BoxedAdam):
         """One step of Adam for everybody, then new weights for those who have settled."""
         before = self.z
         self.step(-2.0 * np.maximum(-self.scores, 0.0)[:, None] * self.slopes, self.lam[:, None])
-        self.scores, self.slopes = self.read(self.z)
+        self.scores, self.slopes, self.good = self.target.read(self.z)
         self._remember()
         change = np.sqrt(((self.z - before) ** 2).sum(axis=1))
         size = np.sqrt((self.z * self.z).sum(axis=1))
@@ -112,13 +151,17 @@ class _Run(BoxedAdam):
             self._turn(settled)
 
     def _remember(self) -> None:
-        good = valid(self.scores)
+        good = self.good
         if not good.any():
             return
         self.accepted |= good
         cost = np.where(good, self.cost(), np.inf)
-        better = cost < self.best_cost[self.people]
-        self.best[self.people[better]], self.best_cost[self.people[better]] = self.z[better], cost[better]
+        for best, least, now in (
+            (self.best, self.best_cost, ~self.bisecting),
+            (self.bisected, self.bisected_cost, self.bisecting),
+        ):
+            better = now & (cost < least[self.people])
+            best[self.people[better]], least[self.people[better]] = self.z[better], cost[better]
 
     def _turn(self, settled: Mask) -> None:
         """Choose the next weight of the settled, begin its descent, and close those who are through."""
@@ -135,14 +178,24 @@ class _Run(BoxedAdam):
         self.steps_here[settled], self.accepted[settled] = 0, False
         self.adam.restart(settled)
         met = self.bisecting & ((self.lam <= self.low) | (self.lam >= self.high))
-        open_ = ~(settled & (met | (self.steps >= self.options.steps)))
+        # The bisection is begun once more where the steps are used up to the last.
+        spent = np.where(self.bisecting, self.steps > self.options.steps, self.steps >= self.options.steps)
+        open_ = ~(settled & (met | spent))
         if not open_.all():
             self.closed = True
+            self._take_bisected(~open_ & self.last_valid)
             self.keep(open_)
+
+    def _take_bisected(self, closing: Mask) -> None:
+        """What the bisection found counts for these people, a mask (Q,): the last weight tried was valid."""
+        people = self.people[closing]
+        people = people[self.bisected_cost[people] < self.best_cost[people]]
+        self.best[people], self.best_cost[people] = self.bisected[people], self.bisected_cost[people]
 
     def keep(self, open_: Mask) -> None:
         """Go on with these people only, a mask (Q,)."""
         super().keep(open_)
-        for name in ("scores", "slopes", "lam", "low", "high", "steps", "steps_here", "accepted", "last_valid"):
+        self.target.keep(open_)
+        for name in ("scores", "good", "slopes", "lam", "low", "high", "steps", "steps_here", "accepted", "last_valid"):
             setattr(self, name, getattr(self, name)[open_])
         self.bisecting = self.bisecting[open_]

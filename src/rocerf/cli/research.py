@@ -21,8 +21,8 @@ from rocerf.visible import visible
 
 if TYPE_CHECKING:
     from rocerf.evaluation.compare import Comparison
-    from rocerf.reproduction.jobs import Standing
     from rocerf.reproduction.runner import Reproduction
+    from rocerf.reproduction.scheduling import Standing
     from rocerf.reproduction.settings import ExperimentSettings
 
 
@@ -34,7 +34,7 @@ class Effort(StrEnum):
     THOROUGH = "thorough"
 
 
-#: People left out who are named one by one.
+#: People left out, and failed jobs, that are named one by one.
 NAMED = 10
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
@@ -48,18 +48,35 @@ def reproduce(
     settings: Annotated[Path | None, typer.Option(help="Settings in YAML: a preset and what differs from it.")] = None,
     device: Annotated[str | None, typer.Option(help="Where networks are trained: cpu, cuda, ...")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: one for each core.")] = None,
-    datasets: Annotated[str | None, typer.Option(help="Only these, with commas: german, compas, adult.")] = None,
+    datasets: Annotated[
+        str | None, typer.Option(help="Only these, with commas: german, compas, compas-risk, adult.")
+    ] = None,
     models: Annotated[str | None, typer.Option(help="Only these, with commas: lr, nn.")] = None,
     only: Annotated[str | None, typer.Option(help="Only these kinds of jobs, with commas, and what they need.")] = None,
+    gpu_jobs: Annotated[int | None, typer.Option(min=1, help="At most so many jobs with networks at a time.")] = None,
+    join: Annotated[
+        list[Path] | None,
+        typer.Option(help="Compute nothing: put the parts of one run together, folders or packed files; repeat it."),
+    ] = None,
+    pack: Annotated[
+        Path | None, typer.Option(help="Also pack all that tables and report are made from into this one file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Every table and figure of the paper, ours beside the paper's numbers; a run that was stopped is continued."""
     from rocerf.passes import workers as cores
-    from rocerf.reproduction.runner import reproduce as run
+    from rocerf.reproduction import runner
 
-    chosen = _settings(quick, settings, {"device": device, "datasets": _names(datasets), "models": _names(models)})
-    with _standing(quiet=as_json) as tell:
-        done = run(chosen, out, workers=workers or cores(), only=_names(only), progress=tell)
+    changes = {"device": device, "datasets": _names(datasets), "models": _names(models)}
+    if join:
+        named = {"quick/--full": quick, "settings": settings, "only": only, "workers": workers, "gpu-jobs": gpu_jobs}
+        _refuse_with_join(named | changes)
+        done = runner.join(join, out, pack_into=pack)
+    else:
+        chosen = _settings(quick, settings, changes)
+        more: Any = {"workers": workers or cores(), "gpu_jobs": gpu_jobs, "only": _names(only), "pack_into": pack}
+        with _standing(quiet=as_json) as tell:
+            done = runner.reproduce(chosen, out, progress=tell, **more)
     if as_json:
         print_json(_document(done))
     else:
@@ -124,6 +141,15 @@ def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _refuse_with_join(options: dict[str, Any]) -> None:
+    """Parts bring their settings along."""
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if given:
+        raise OptionError(
+            f"Expected --join without {', '.join(given)}, got both; the parts have settings of their own."
+        )
+
+
 def _settings(quick: bool | None, path: Path | None, changes: dict[str, Any]) -> ExperimentSettings:
     from rocerf.reproduction.settings import ExperimentSettings
 
@@ -171,8 +197,11 @@ def _print_reproduction(done: Reproduction) -> None:
     say(f"{done.ran} jobs run, {done.kept} taken over, {len(done.failed)} failed; {done.wall_seconds:.0f} s.")
     for name, reason in done.missing.items():
         say(f"Missing: {name}. {reason}")
-    for name, reason in done.causes.items():
+    causes = list(done.causes.items())
+    for name, reason in causes[:NAMED]:
         say(f"Failed: {name}: {reason}")
+    if len(causes) > NAMED:
+        say(f"Failed: {len(causes) - NAMED} more; all are named in run.json.")
     say(f"Tables: {done.folder}")
     if done.report is not None:
         say(f"Report: {done.report}")

@@ -13,7 +13,13 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 
 #: The data sets by name, each with the module that loads it; a file of the module's name in ``embedded/`` describes it.
-_DATASETS = {"german": "german", "adult": "adult", "compas": "compas", "german-as-published": "german"}
+_DATASETS = {
+    "german": "german",
+    "adult": "adult",
+    "compas": "compas",
+    "german-as-published": "german",
+    "compas-as-published": "compas_as_published",
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ def list_datasets() -> tuple[DatasetInfo, ...]:
     """The data sets known by name, without loading any.
 
     >>> [info.name for info in list_datasets()]
-    ['german', 'adult', 'compas', 'german-as-published']
+    ['german', 'adult', 'compas', 'german-as-published', 'compas-as-published']
     """
     known = {name: _said(name).items() for name in _DATASETS}
     return tuple(DatasetInfo(name, **{key: v for key, v in said if key != "notes"}) for name, said in known.items())
@@ -69,9 +75,10 @@ def load_dataset(name: str, *, path: str | Path | None = None) -> Dataset:
 
     Parameters
     ----------
-    name : "german", "adult", "compas" or "german-as-published"
+    name : "german", "adult", "compas", "german-as-published" or "compas-as-published"
         German and Adult ship with the package. In "german-as-published" the labels are in the wrong order of the
-        published files.
+        published files. "compas-as-published" is COMPAS as the paper's code loads it (label ``two_year_recid``,
+        oversampled), with the training rows of the folder that the environment variable ``ROCERF_AUTHORS_CODE`` names.
     path : file or folder, optional
         Only for "compas": ProPublica's ``compas-scores-two-years.csv`` (53 columns, or 46 without the identifying
         ones), or the 8 final columns as one file in any order or as the pair ``compas-train.csv`` and
@@ -90,7 +97,7 @@ def load_dataset(name: str, *, path: str | Path | None = None) -> Dataset:
         known = ", ".join(_DATASETS)
         raise OptionError(f"Expected the name of a data set ({known}), got {name!r}; choose one of these.")
     if path is not None and name != "compas":
-        raise OptionError(f"Expected path=... only for compas, got it for {name!r}, which ships inside; leave it out.")
+        raise OptionError(f"Expected path=... only for compas, got it for {name!r}, which takes none; leave it out.")
     train, test, schema = import_module(f"rocerf.data.{_DATASETS[name]}").load(name, path)
     said = _said(name)
     return Dataset(name, train, test, schema, said["title"], said["source"], said["licence"], said["notes"])

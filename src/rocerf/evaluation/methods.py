@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+from rocerf.baselines.answers import Explained
 from rocerf.baselines.registry import BASELINES, Explainer
+from rocerf.baselines.roar import Roar
+from rocerf.baselines.roar_descent import Parts
+from rocerf.baselines.rocerf_authors import AuthorsRocerf
 from rocerf.baselines.scfe import Scfe
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.models.local_linear import Sampling
 from rocerf.models.model import ExactModel, Refittable
+from rocerf.promises.fresh_starts import FreshStarts
 from rocerf.promises.local_linear import LocalLinear
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses
 
-#: Methods of each setting and model, in the order of the tables. `rocerf` is the paper's: first_order for logistic
-#: models, local_linear for networks; the last ones are ours.
+#: Methods of each setting and model, in the order of the tables. `rocerf` is the paper's: as published the authors'
+#: search, elsewhere (and as `rocerf_exact`) the optimum of its constraint, which is first_order for logistic models and
+#: local_linear for networks. `cchvae` as published has the weights that the authors ship, `cchvae_trained` is trained
+#: anew. The last ones are ours.
 METHODS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("published", "lr"): ("scfe", "roar", "cchvae", "rocerf"),
-    ("published", "nn"): ("scfe", "roar", "cchvae", "rocerf"),
-    ("corrected", "lr"): ("scfe", "roar", "cchvae", "rocerf", "retrained"),
-    ("corrected", "nn"): ("scfe", "roar", "cchvae", "rocerf", "first_order", "simulated"),
+    ("published", "lr"): ("scfe", "roar", "cchvae", "cchvae_trained", "rocerf", "rocerf_exact"),
+    ("published", "nn"): ("scfe", "roar", "cchvae", "cchvae_trained", "rocerf", "rocerf_exact"),
+    ("corrected", "lr"): ("scfe", "margin", "roar", "cchvae", "rocerf", "retrained"),
+    ("corrected", "nn"): ("scfe", "margin", "roar", "cchvae", "rocerf", "first_order", "simulated", "retrained"),
 }
 
 #: The authors' choices for the setting as published, corrected defaults elsewhere.
@@ -33,7 +42,10 @@ PRESET_OF = {"published": "authors", "corrected": "corrected"}
 class MethodOptions:
     """What the methods are made with: deletions to withstand, preset of the baselines, seed, effort, networks.
 
-    ``simulated_k`` is the most that `simulated` deletes, by default its own 5 % of the rows.
+    ``simulated_k`` is the most that `simulated` deletes, by default its own 5 % of the rows. With the preset "authors"
+    a share k is rounded down, and ``weights`` is the file of the autoencoder that `cchvae` uses; without it one is
+    trained. ``own`` are further options of a baseline, such as its ``margin`` or ``delta_max``, ``fresh_starts`` those
+    of `retrained` for networks.
     """
 
     k: int | str
@@ -42,6 +54,13 @@ class MethodOptions:
     effort: str = "normal"
     simulated: Simulated = field(default_factory=Simulated)
     simulated_k: int | str | None = None
+    weights: Path | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    fresh_starts: FreshStarts | None = None
+
+    def rows(self, model: Refittable) -> int:
+        """k of the model's rows."""
+        return number_of_deletions(self.k, len(model.train), rounded="down" if self.preset == "authors" else "up")
 
 
 Factory = Callable[[Refittable, MethodOptions], Explainer]
@@ -58,7 +77,8 @@ def explainer_named(method: str, model: Refittable, options: MethodOptions) -> E
     if method == "plain":
         return Scfe(model)
     if method in BASELINES:
-        return BASELINES[method](model, preset=options.preset, seed=options.seed)
+        weights = {"weights": options.weights} if method == "cchvae" and options.weights is not None else {}
+        return BASELINES[method](model, preset=options.preset, seed=options.seed, **weights, **options.own)
     if method not in _FACTORIES:
         known = ", ".join(method_names())
         raise OptionError(f"Expected a method among {known}, got {method!r}; choose one of these.")
@@ -71,22 +91,60 @@ def method_names() -> tuple[str, ...]:
 
 
 def methods_for(model: Refittable) -> tuple[str, ...]:
-    """The paper's methods and ours that suit a model."""
-    return METHODS["corrected", "lr" if isinstance(model, ExactModel) else "nn"]
+    """The paper's methods and ours that suit a model; for networks without `retrained`, which takes minutes."""
+    if isinstance(model, ExactModel):
+        return METHODS["corrected", "lr"]
+    return tuple(method for method in METHODS["corrected", "nn"] if method != "retrained")
+
+
+def explained(explainer: Explainer, X: Any, parts: Parts | None = None) -> Explained:
+    """Recourses for the people X (P, d), and the points that count for the method's cost and validity.
+
+    For the authors' presets these are where it ended for everybody, also points that the model refuses (which are no
+    recourses: their status says so); elsewhere the recourses' own. ``parts`` are those for each of which the authors'
+    ROAR chooses its lambda.
+    """
+    if isinstance(explainer, Roar):
+        return explainer.explained(X, parts=parts)
+    own: Callable[[Any], Explained] | None = getattr(explainer, "explained", None)
+    if own is not None:
+        return own(X)
+    recourses = explainer.explain(X)
+    return Explained(recourses, recourses.matrix)
 
 
 def _promise(name: str) -> Factory:
-    return lambda model, options: Rocerf(model, options.k, promise=name, effort=options.effort, seed=options.seed)
+    return lambda model, options: Rocerf(
+        model, options.rows(model), promise=name, effort=options.effort, seed=options.seed
+    )
 
 
 def _papers(model: Refittable, options: MethodOptions) -> Explainer:
-    """The paper's method; for networks, with the preset ``authors``, its stand-in is fitted to their points."""
+    """The paper's method: the authors' search with their preset, else the optimum."""
+    if options.preset == "authors":
+        return AuthorsRocerf(model, options.rows(model), seed=options.seed)
+    return _exact(model, options)
+
+
+def _exact(model: Refittable, options: MethodOptions) -> Explainer:
+    """The optimum of the paper's constraint; for networks on stand-ins, fitted as the preset says."""
     if isinstance(model, ExactModel):
         return _promise("first_order")(model, options)
     sampling: Sampling = "authors" if options.preset == "authors" else "widened"
-    k = number_of_deletions(options.k, len(model.train))
+    k = options.rows(model)
     promise = LocalLinear(model, k, sampling=sampling, seed=options.seed)
     return Rocerf(model, k, promise=promise, effort=options.effort, seed=options.seed)
+
+
+def _trained(model: Refittable, options: MethodOptions) -> Explainer:
+    """C-CHVAE with an autoencoder trained anew, whatever weights there are."""
+    return BASELINES["cchvae"](model, preset=options.preset, seed=options.seed, **options.own)
+
+
+def _retrained(model: Refittable, options: MethodOptions) -> Explainer:
+    if options.fresh_starts is None or isinstance(model, ExactModel):
+        return _promise("retrained")(model, options)
+    return Rocerf(model, options.k, promise=options.fresh_starts, seed=options.seed)
 
 
 def _simulated(model: Refittable, options: MethodOptions) -> Explainer:
@@ -95,9 +153,11 @@ def _simulated(model: Refittable, options: MethodOptions) -> Explainer:
 
 #: The methods that are no baselines: one line each, in the order in which they are named.
 _FACTORIES: dict[str, Factory] = {
+    "cchvae_trained": _trained,
     "rocerf": _papers,
+    "rocerf_exact": _exact,
     "first_order": _promise("first_order"),
-    "retrained": _promise("retrained"),
+    "retrained": _retrained,
     "simulated": _simulated,
 }
 
@@ -105,8 +165,10 @@ _FACTORIES: dict[str, Factory] = {
 def words_of(explainer: Explainer, recourses: Recourses) -> str:
     """Hyper-parameters in one line: preset and numbers of a baseline, promise and margin of ours."""
     settings = recourses.settings
-    named = [(name, getattr(explainer, name, None)) for name in ("preset", "delta_max", "lam")]
+    named = [(name, getattr(explainer, name, None)) for name in ("preset", "margin", "delta_max", "lam")]
     said = [f"{name}={value}" for name, value in named if value is not None]
+    weights = getattr(explainer, "weights", None)
+    said += [] if weights is None else [f"weights={weights.name}"]
     promised = [f"promise={settings.promise}", f"delta={settings.delta:g}"]
     sampling = getattr(getattr(explainer, "promise", None), "sampling", None)
     promised += [] if sampling is None else [f"sampling={sampling}"]

@@ -7,7 +7,7 @@ that print in grey can be read too.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +18,24 @@ if TYPE_CHECKING:
 
 #: One colour and marker for each promise or method; a dashed line for the larger k. Two names of one thing share a
 #: colour: SCFE is the plain counterfactual, the paper's ROCERF its first-order constraint (on a stand-in for networks).
+#: `certified` and C-CHVAE are never in one figure.
 LOOKS = {
     "plain": ("#E69F00", "s"),
     "first_order": ("#0072B2", "o"),
     "retrained": ("#009E73", "^"),
     "certified": ("#CC79A7", "D"),
     "scfe": ("#E69F00", "s"),
-    "cchvae": ("#000000", "X"),
+    "margin": ("#000000", "."),
+    "cchvae": ("#CC79A7", "X"),
+    "cchvae_trained": ("#CC79A7", "D"),
     "roar": ("#D55E00", "v"),
     "rocerf": ("#0072B2", "P"),
+    "rocerf_exact": ("#0072B2", "H"),
     "local_linear": ("#0072B2", "P"),
     "simulated": ("#56B4E9", "*"),
 }
+#: How the figure of picked deletions names them.
+PICKED_LABELS = {"scfe": "plain (SCFE)"}
 COLOURS, MARKERS = ({name: look[place] for name, look in LOOKS.items()} for place in (0, 1))
 DASHED = ("2%",)
 
@@ -78,6 +84,30 @@ def draw_survival(methods: Sequence[Method], most: int) -> str:
             axes.set_ylim(-4, 105)
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        return svg_text(figure)
+
+
+def draw_picked(tables: Mapping[str, Mapping[str, Mapping[float, tuple[float, float]]]], k: float) -> str:
+    """A panel a table: share accepted against the share of rows deleted, picked (lines) and random (dots), by promise.
+
+    ``tables`` has for every title and promise the shares accepted (picked, random) by share of the rows; the promises
+    were made for the share ``k``.
+    """
+    with canvas(9.6, 3.7, panels=len(tables)) as (figure, panels):
+        for axes, (title, promises) in zip(panels, tables.items(), strict=True):
+            for name, curve in promises.items():
+                x, (picked, spared) = 100 * np.array(list(curve)), 100 * np.transpose(list(curve.values()))
+                look = {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5}
+                axes.plot(x, picked, linewidth=1.8, label=PICKED_LABELS.get(name, name), **look)
+                axes.plot(x, spared, linewidth=1.2, linestyle=":", **{**look, "markersize": 3})
+            axes.axvline(100 * k, color="0.4", linewidth=1.0, linestyle=(0, (1, 2)), zorder=0)
+            axes.set_title(title, loc="left", fontsize=11)
+            axes.set_ylim(-4, 105)
+        panels[0].annotate("k", (100 * k, 0), (3, 0), textcoords="offset points", color="0.3", fontsize=9)
+        panels[0].set_ylabel("retrained networks that accept (%)")
+        figure.supxlabel("training rows deleted (%); line: picked to harm each point, dots: at random", fontsize=10)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
         return svg_text(figure)
 
 

@@ -1,169 +1,35 @@
-"""The paper's experiment as jobs: what is run, and what each job computes.
+"""The paper's experiment as jobs: what each job computes. What is run is in :mod:`rocerf.reproduction.planning`.
 
-Every (setting, data set, model) has one `model` job; from it come the `explain` jobs (one for each method, in parts of
-people where each person is worked on alone), the `retrain` jobs (one for each share of rows and chunk of removals; what
-they train judges every method alike), then for each method a `measure` job and, for logistic models, a `worst` job.
-`theorem` jobs stand alone. Retrained models are kept as arrays, so that another method costs no retraining.
+Every case has one `model` job; from it come the `explain` jobs (one for each method, in parts of people where each
+person is worked on alone; an `autoencoder` is trained before them), the `retrain` jobs (one for each share of rows and
+chunk of removals; what they train judges every method alike), then for each method a `measure` job, a `worst` job (rows
+picked for each point) and `sweep` jobs (one for each value of the method's knob). `theorem` jobs stand alone. Retrained
+models are kept as arrays, so that another method costs no retraining.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rocerf.data.datasets import Dataset, load_dataset
+from rocerf.data.datasets import load_dataset
 from rocerf.deletion.random_deletions import random_deletions
 from rocerf.evaluation.costs import costs_of
-from rocerf.evaluation.methods import PRESET_OF, MethodOptions, explainer_named, words_of
-from rocerf.evaluation.metrics import worst_case_validity
+from rocerf.evaluation.methods import explained, explainer_named, words_of
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Refittable
-from rocerf.promises.simulated import Simulated
+from rocerf.reproduction.as_published import parts_of, people_of, rows_in, whole_parts
 from rocerf.reproduction.jobs import Job, JobFolder, JobFound
-from rocerf.reproduction.settings import ExperimentSettings
+from rocerf.reproduction.judges import accepted_by, accepted_without_picked, survived
+from rocerf.reproduction.sweeps import options_of
 from rocerf.reproduction.theorem import extra_costs
 from rocerf.types import Array
-
-#: The data set of each setting, where it is another than the one of that name.
-DATA = {("published", "german"): "german-as-published"}
-
-#: The inverse penalty of the logistic models of each setting: that of the paper's code, and scikit-learn's default.
-C_OF = {"published": 100.0, "corrected": 1.0}
-
-#: Kinds of jobs, in the order in which they can be done.
-KINDS = ("model", "retrain", "explain", "measure", "worst", "theorem")
-
-#: People of one job of the paper's method for networks, which fits a stand-in around each person alone.
-PART = 500
-
-
-@dataclass(frozen=True)
-class Case:
-    """One setting, data set and model; the names of its jobs."""
-
-    setting: str
-    dataset: str
-    model: str
-
-    @property
-    def name(self) -> str:
-        """Begins the name of each of its jobs."""
-        return f"{self.setting}-{self.dataset}-{self.model}"
-
-    @property
-    def where(self) -> dict[str, Any]:
-        """The columns of every table."""
-        return {"setting": self.setting, "dataset": self.dataset, "model": self.model}
-
-    @property
-    def group(self) -> str:
-        """Jobs that take about as long."""
-        return f"{self.dataset}-{self.model}"
-
-
-@dataclass(frozen=True)
-class CasePlan:
-    """The jobs of one case: by method its measure and worst-case jobs, and the sensitivity's by share k."""
-
-    case: Case
-    jobs: tuple[Job, ...]
-    methods: tuple[str, ...]
-    sensitivity: tuple[float, ...]
-
-    @property
-    def model_job(self) -> str:
-        """Name of the model's job."""
-        return f"{self.case.name}-model"
-
-    def measure(self, method: str) -> str:
-        """Name of a method's measure job."""
-        return f"{self.case.name}-{method}-measure"
-
-    def worst(self, method: str) -> str:
-        """Name of a method's worst-case job."""
-        return f"{self.case.name}-{method}-worst"
-
-
-def at_k(share: float) -> str:
-    """The name of the paper's method at another k in the sensitivity figure."""
-    return f"rocerf_k{share * 100:g}"
-
-
-def plan_case(settings: ExperimentSettings, case: Case, test_rows: int) -> CasePlan:
-    """All jobs of one case, each after those it needs."""
-    methods = settings.methods_of(case.setting, case.model)
-    shares = settings.sensitivity_k if (case.setting, case.model) == ("published", "lr") and "rocerf" in methods else ()
-    model = Job(f"{case.name}-model", "model", _model_inputs(settings, case), group=case.group)
-    retrained = _retrain_jobs(settings, case, model.name)
-    plain = _explain_jobs(settings, case, "plain", settings.k, test_rows)
-    jobs = [model, *retrained, *plain]
-    asked = dict.fromkeys(methods, settings.k) | {at_k(share): share for share in shares if share != settings.k}
-    for method, share in asked.items():
-        parts = _explain_jobs(settings, case, method, share, test_rows)
-        names = {"points": [job.name for job in parts], "plain": [job.name for job in plain]}
-        inputs = {**case.where, "method": method, **names, "alphas": list(settings.alphas)}
-        inputs["retrained"] = [[job.name, job.inputs["place"]] for job in retrained]
-        needs = (model.name, *names["points"], *names["plain"], *(job.name for job in retrained))
-        jobs += [*parts, Job(f"{case.name}-{method}-measure", "measure", inputs, needs, case.group)]
-        if case.model == "lr" and method in methods:
-            jobs.append(_worst_job(settings, case, method, names["points"]))
-    return CasePlan(case, tuple(jobs), methods, shares)
-
-
-def _model_inputs(settings: ExperimentSettings, case: Case) -> dict[str, Any]:
-    inputs = {**case.where, "data": DATA.get((case.setting, case.dataset), case.dataset)}
-    if case.model == "lr":
-        return {**inputs, "C": C_OF[case.setting]}
-    epochs = settings.epochs[inputs["data"]]
-    return {**inputs, "epochs": epochs, "shuffle": case.setting != "published", "seed": settings.seed}
-
-
-def _retrain_jobs(settings: ExperimentSettings, case: Case, model: str) -> list[Job]:
-    jobs = []
-    for place, alpha in enumerate(settings.alphas):
-        # The optimum of a logistic model without removals is the model itself.
-        trials = 1 if case.model == "lr" and alpha == 0 else settings.trials
-        for first in range(0, trials, settings.chunk):
-            count = min(settings.chunk, trials - first)
-            inputs = {**case.where, "alpha": alpha, "place": place, "first": first, "count": count}
-            inputs["seed"] = settings.evaluation_seed
-            name = f"{case.name}-retrain-{alpha * 100:g}-{first}"
-            jobs.append(Job(name, "retrain", inputs, (model,), case.group))
-    return jobs
-
-
-def _explain_jobs(settings: ExperimentSettings, case: Case, method: str, share: float, test_rows: int) -> list[Job]:
-    inputs: dict[str, Any] = {**case.where, "method": method, "people": settings.people}
-    if method != "plain":
-        inputs |= {"k": f"{share * 100:g}%", "seed": settings.seed}
-    if method == "simulated":
-        inputs["simulated"] = list(settings.simulated)
-    name, needs = f"{case.name}-{method}", (f"{case.name}-model",)
-    group = f"{case.group}-{method}"
-    most = test_rows if settings.people is None else min(settings.people, test_rows)
-    if (case.model, method) != ("nn", "rocerf") or most <= PART:
-        return [Job(f"{name}-explain", "explain", {**inputs, "first": 0, "count": None}, needs, group)]
-    return [
-        Job(f"{name}-explain-{first}", "explain", {**inputs, "first": first, "count": PART}, needs, group)
-        for first in range(0, most, PART)
-    ]
-
-
-def _worst_job(settings: ExperimentSettings, case: Case, method: str, points: list[str]) -> Job:
-    inputs = {**case.where, "method": method, "points": points, "k": f"{settings.k * 100:g}%"}
-    inputs |= {"effort": settings.worst_effort, "people": settings.worst_people, "seed": settings.evaluation_seed}
-    return Job(f"{case.name}-{method}-worst", "worst", inputs, (f"{case.name}-model", *points), case.group)
-
-
-def theorem_jobs(settings: ExperimentSettings) -> list[Job]:
-    """One job for each number of training rows."""
-    common = {"ks": list(settings.theorem_k), "people": settings.worst_people, "seed": settings.seed}
-    return [Job(f"theorem-{n}", "theorem", {"n": n, **common}) for n in settings.theorem_sizes]
 
 
 @dataclass(frozen=True)
@@ -173,7 +39,7 @@ class Experiment:
     device: str = "cpu"
 
     def __call__(self, job: Job, folder: JobFolder) -> JobFound:
-        """Do one job: each kind of :data:`KINDS` has its method."""
+        """Do one job: each kind has its method."""
         done: JobFound = getattr(self, f"_{job.kind}")(job, folder)
         return done
 
@@ -181,11 +47,12 @@ class Experiment:
         inputs = job.inputs
         data = load_dataset(inputs["data"])
         start = time.perf_counter()
-        options = {name: inputs[name] for name in ("C", "epochs", "shuffle", "seed") if name in inputs}
+        options = {name: inputs[name] for name in ("C", "epochs", "shuffle") if name in inputs}
+        options |= {"seed": inputs["draw"]} if "draw" in inputs else {}
         model: Any = _kind(inputs["model"]).fit(data.train, **options, **self._place(inputs["model"]))
         seconds = time.perf_counter() - start
         model.save(folder.side_path(job.name))
-        people = people_of(data, inputs["setting"])
+        people = people_of(data, inputs["setting"], inputs["model"])
         accepted = model.predict(people)
         result = {
             "train_rows": len(data.train),
@@ -197,7 +64,7 @@ class Experiment:
             "epochs": inputs.get("epochs"),
             "data_sha256": data.train.checksum,
         }
-        return result, {"denied": people[accepted == 0]}
+        return result, {"denied": people[accepted == 0], "parts": parts_of(data, inputs["setting"])[accepted == 0]}
 
     def _place(self, model: str) -> dict[str, str]:
         """Where a model lives, as an option; a logistic one has no choice."""
@@ -207,40 +74,57 @@ class Experiment:
         model = job.inputs["model"]
         return _kind(model).load(folder.side_path(job.needs[0]), **self._place(model))
 
+    def _autoencoder(self, job: Job, folder: JobFolder) -> JobFound:
+        start = time.perf_counter()
+        self._explainer(job, folder, self._load(job, folder)).save_vae(folder.side_path(job.name))
+        return {"seconds": time.perf_counter() - start}, {}
+
+    def _explainer(self, job: Job, folder: JobFolder, model: Refittable) -> Any:
+        """The method of a job, with its knob turned and its autoencoder in place where it has one."""
+        method = "rocerf" if job.inputs["method"].startswith("rocerf_k") else job.inputs["method"]
+        explainer: Any = explainer_named(method, model, options_of(job.inputs))
+        if "autoencoder" in job.inputs:
+            explainer.load_vae(folder.side_path(job.inputs["autoencoder"]))
+        return explainer
+
     def _explain(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
-        people = folder.arrays(job.needs[0])["denied"][: inputs["people"]]
-        first, count = inputs["first"], inputs["count"]
-        people = people[first : None if count is None else first + count]
-        if not len(people) and first:
-            return {"seconds": 0.0}, {"people": people, "points": people}
+        denied, parts = (folder.arrays(job.needs[0])[name] for name in ("denied", "parts"))
+        most, first = len(denied[: inputs["people"]]), inputs["first"]
+        last = most if inputs["count"] is None else min(most, first + inputs["count"])
+        if first and first >= most:
+            return {"seconds": 0.0}, {"people": denied[:0], "points": denied[:0]}
+        taken, own, lambdas = slice(first, last), slice(None), None
+        if (inputs["setting"], inputs["method"]) == ("published", "roar"):
+            share = whole_parts(
+                parts, first, last
+            )  # lambda is chosen on the first people of each of the authors' parts
+            taken, own, lambdas = share.taken, share.own, share.parts
+        people = denied[taken]
         model = self._load(job, folder)
-        shaping, choosing, checking = inputs.get("simulated", (2, 2, 1))
-        options = MethodOptions(
-            k=inputs.get("k", 0),
-            preset=PRESET_OF[inputs["setting"]],
-            seed=inputs.get("seed", 0),
-            simulated=Simulated(shaping=shaping, choosing=choosing, checking=checking),
-        )
-        method = "rocerf" if inputs["method"].startswith("rocerf_k") else inputs["method"]
+        if "moved" in inputs:
+            noise = np.random.default_rng([inputs["draw"], first]).standard_normal(people.shape)
+            people = people + inputs["moved"] * model.train.spread * noise
         start = time.perf_counter()
-        explainer = explainer_named(method, model, options)
-        recourses = explainer.explain(people)
+        explainer = self._explainer(job, folder, model)
+        found = explained(explainer, people, lambdas)
+        recourses = found.recourses
         seconds = time.perf_counter() - start
         result = {
             "seconds": seconds,
             "k": recourses.settings.k,
             "sentence": recourses.settings.sentence,
             "parameters": words_of(explainer, recourses),
-            "statuses": dict(Counter(status.code for status in recourses.statuses)),
+            "statuses": dict(Counter(status.code for status in recourses.statuses[own])),
         }
-        return result, {"people": people, "points": recourses.matrix}
+        # As published every end counts, also one that the model refuses: the statuses say how many are accepted.
+        return result, {"people": people[own], "points": found.ends[own]}
 
     def _retrain(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         model: Refittable = self._load(job, folder)
-        count = rows_in(inputs["alpha"], len(model.train))
-        first, seed = inputs["first"], inputs["seed"]
+        count = rows_in(inputs["alpha"], len(model.train), inputs["setting"])
+        first, seed = inputs["first"], inputs["judge"]
         deletions = random_deletions(model.train, count, inputs["count"], seed=seed, first=first)
         retrained: Any = model.refitted(deletions, seed=training_seed(seed, inputs["place"], first))
         return {"rows_removed": count}, {f"a{i:03d}": values for i, values in enumerate(retrained.arrays())}
@@ -250,19 +134,15 @@ class Experiment:
         model: Refittable = self._load(job, folder)
         people, points = joined(folder, inputs["points"])
         _, plain = joined(folder, inputs["plain"])
+        plain = plain[: len(people)]  # some methods are asked about fewer people
         answered = np.isfinite(points).all(axis=1)
         result = costs_of(model, people, points, plain)
-        seconds = sum(float(folder.result(name)["seconds"]) for name in inputs["points"])
+        seconds = sum(float(folder.result(name)["seconds"]) for name in [*inputs["prepared"], *inputs["points"]])
         result["seconds_per_person"] = seconds / len(people) if len(people) else None
         # Over the answered and over everybody who was denied: whoever got no answer has no valid one.
         result |= {name: [[] for _ in inputs["alphas"]] for name in ("validity", "validity_all")}
         for name, place in inputs["retrained"] if len(people) else []:
-            arrays = folder.arrays(name)
-            retrained = model.restored([arrays[key] for key in sorted(arrays)])
-            if answered.any():
-                valid = (retrained.scores(points[answered]) >= 0).sum(axis=1)
-            else:
-                valid = np.zeros(len(arrays[min(arrays)]))
+            valid = accepted_by(_restored(model, folder, name), points)
             result["validity"][place] += (valid / answered.sum() if answered.any() else valid * np.nan).tolist()
             result["validity_all"][place] += (valid / len(people)).tolist()
         return result, {}
@@ -270,12 +150,43 @@ class Experiment:
     def _worst(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
         _, points = joined(folder, inputs["points"])
-        chosen = points[np.isfinite(points).all(axis=1)][: inputs["people"]]
-        if not len(chosen):
-            return {"validity": None, "people": 0}, {}
         model = self._load(job, folder)
-        share = worst_case_validity(model, chosen, inputs["k"], effort=inputs["effort"], seed=inputs["seed"])
-        return {"validity": share, "people": len(chosen)}, {}
+        shares = self._without_picked(job, folder, model, points[: inputs["people"]])
+        answered = shares[np.isfinite(shares)]
+        mean, error = mean_and_error(answered.tolist())
+        result = {"validity": mean, "validity_se": error, "people": len(answered), "judge": _words(inputs)}
+        result["k"] = rows_in(inputs["share"], len(model.train), inputs["setting"])
+        return result, {"shares": shares}
+
+    def _without_picked(self, job: Job, folder: JobFolder, model: Any, points: Array) -> Array:
+        """Share of the models retrained without the rows picked for each point (P, d) that accept it; (P,)."""
+        inputs = job.inputs
+        k = rows_in(inputs["share"], len(model.train), inputs["setting"])
+        if inputs["model"] == "lr":
+            return survived(model, points, k, effort=inputs["effort"], seed=inputs["judge"])
+        outsider = _kind("nn").load(folder.side_path(inputs["outsider"]), **self._place("nn"))
+        starts, seed = inputs["starts"], judging_seed(inputs["judge"])
+        return accepted_without_picked(model, outsider, points, k, starts=starts, seed=seed)
+
+    def _sweep(self, job: Job, folder: JobFolder) -> JobFound:
+        inputs, model = job.inputs, self._load(job, folder)
+        if "points" in inputs:
+            people, points = joined(folder, inputs["points"])
+            people, points = people[: inputs["people"]], points[: inputs["people"]]
+            shares = folder.arrays(inputs["worst"])["shares"][: inputs["people"]]
+        else:
+            people = folder.arrays(job.needs[0])["denied"][: inputs["people"]]
+            points = self._explainer(job, folder, model).explain(people).matrix
+            shares = self._without_picked(job, folder, model, points)
+        costs = costs_of(model, people, points, points)
+        result = {name: costs[name] for name in ("people", "answered", "l2", "l2_se", "l1", "l1_se")}
+        for column, judges in (("random", inputs["retrained"]), ("random_most", inputs["retrained_most"])):
+            later = [_restored(model, folder, name) for name in (judges if len(people) else [])]
+            kept = [float(count) / len(people) for models in later for count in accepted_by(models, points)]
+            result[column], result[f"{column}_se"] = mean_and_error(kept) if kept else (None, None)
+        # Whoever got no answer has no valid one.
+        result["picked"], result["picked_se"] = mean_and_error(np.nan_to_num(shares).tolist())
+        return {**result, "judge": _words(inputs)}, {"people": people, "points": points, "shares": shares}
 
     def _theorem(self, job: Job, _folder: JobFolder) -> JobFound:
         inputs = job.inputs
@@ -292,23 +203,34 @@ def _kind(model: str) -> Any:
     return NeuralModel
 
 
-def people_of(data: Dataset, setting: str) -> Array:
-    """Test people (P, d) as the setting sees them.
+def _restored(model: Any, folder: JobFolder, name: str) -> Any:
+    """The models that a `retrain` job kept."""
+    arrays = folder.arrays(name)
+    return model.restored([arrays[key] for key in sorted(arrays)])
 
-    The paper's code standardises the test file by the test file's own mean and spread: a person is then ``mean_train +
-    sd_train (x - mean_test) / sd_test`` in the columns of the training rows.
+
+def _words(inputs: Mapping[str, Any]) -> str:
+    """Who picked rows and who judged, in words."""
+    if inputs["model"] == "lr":
+        return f"adversary ({inputs['effort']}), retrained to the optimum"
+    return f"rows picked by another network, {inputs['starts']} fresh starts"
+
+
+def judging_seed(seed: int) -> int:
+    """The seed of the fresh starts that judge picked deletions: other ones than those of random deletions."""
+    return int(np.random.SeedSequence([seed, 9000]).generate_state(1)[0])
+
+
+def mean_and_error(shares: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean and its standard error (0 for one value); nothing of nothing.
+
+    >>> mean_and_error([1.0, 0.5])
+    (0.75, 0.25)
     """
-    if setting != "published":
-        return data.test.X
-    train, X = data.train, data.test.X
-    return np.asarray(train.X.mean(axis=0) + train.spread * (X - X.mean(axis=0)) / data.test.spread)
-
-
-def rows_in(share: float, n: int) -> int:
-    """A share of n rows as a number, rounded up as everywhere."""
-    from rocerf.deletion.k import number_of_deletions
-
-    return number_of_deletions(f"{share * 100!r}%", n)
+    if not shares:
+        return None, None
+    error = float(np.std(shares, ddof=1) / math.sqrt(len(shares))) if len(shares) > 1 else 0.0
+    return float(np.mean(shares)), error
 
 
 def training_seed(seed: int, place: int, first: int) -> int:

@@ -5,17 +5,17 @@ One method has one colour and one marker in all of them (:data:`rocerf.evaluatio
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rocerf.evaluation.plots import COLOURS, MARKERS, canvas, svg_text
-from rocerf.reproduction.published import DATASETS, METHODS, MODELS, SETTINGS
-from rocerf.reproduction.tables import Curve, Results, Row, validity_curves_of, where
+from rocerf.reproduction.curve_figures import draw_curves, panels_of
+from rocerf.reproduction.frontier import frontiers_of
+from rocerf.reproduction.published import DATASETS, METHODS, MODELS, SETTINGS, TABLES
+from rocerf.reproduction.scales import TOP, Shares, height, log_ticks
+from rocerf.reproduction.tables import Curve, Results, validity_curves_of, where
 from rocerf.storage.whole_file import write_files
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ WIDTH = 0.85
 
 def look(method: str) -> dict[str, Any]:
     """Colour, marker and line of a method: the same in every figure."""
-    hollow = method == "first_order"  # shares ROCERF's colour, so it also differs in line and filling
+    # What shares a colour with another method also differs in line and filling.
+    hollow = method in ("first_order", "rocerf_exact", "cchvae_trained")
     return {
         "color": COLOURS[method],
         "marker": MARKERS[method],
@@ -45,23 +46,23 @@ def look(method: str) -> dict[str, Any]:
 
 def draw_validity(curves: Sequence[Curve], model: str) -> str:
     """Average validity of all denied people against the share of deleted rows: a panel a data set, a row a setting."""
-    shown = [curve for curve in curves if curve.model == model]
+    shown = [curve for curve in curves if curve.model == model and curve.dataset in TABLES]
     settings = _present(SETTINGS, (c.setting for c in shown))
     datasets = _present(DATASETS, (c.dataset for c in shown))
     methods = _present(METHODS, (c.method for c in shown))
     alphas = sorted({alpha for c in shown for alpha in c.alphas})
-    height = 0.9 + 2.5 * len(settings)
-    with canvas(_width(datasets), height, panels=len(datasets), rows=len(settings)) as (figure, panels):
+    scale = Shares(methods, [m for m in methods if any(c.method == m and min(c.means_all) <= 0 for c in shown)])
+    with canvas(_width(datasets), 0.9 + 3.3 * len(settings), panels=len(datasets), rows=len(settings)) as (fig, panels):
         for place, (axes, (setting, dataset)) in enumerate(zip(panels, product(settings, datasets), strict=True)):
+            scale.draw(axes)
             for curve in (c for c in shown if (c.setting, c.dataset) == (setting, dataset)):
-                _curve(axes, curve, alphas, _shift(methods.index(curve.method), len(methods)))
+                _curve(axes, curve, alphas, _shift(methods.index(curve.method), len(methods)), scale)
             axes.set_title(f"{DATASETS[dataset]}, {SETTINGS[setting]}", loc="left", fontsize=10)
-            axes.set_ylim(-4, 106)
             _alpha_axis(axes, alphas, labelled=place // len(datasets) == len(settings) - 1)
             if place % len(datasets) == 0:
                 axes.set_ylabel("average validity (%)")
-        _legend(figure, panels, [METHODS[key] for key in methods], columns=3)
-        return svg_text(figure)
+        _legend(fig, panels, [METHODS[key] for key in methods], columns=4)
+        return svg_text(fig)
 
 
 def _present(names: dict[str, str], found: Iterable[str]) -> list[str]:
@@ -75,10 +76,13 @@ def _width(datasets: Sequence[str]) -> float:
     return max(6.5, 1.6 + 2.9 * len(datasets))
 
 
-def _curve(axes: Any, curve: Curve, alphas: Sequence[float], shift: float) -> None:
+def _curve(axes: Any, curve: Curve, alphas: Sequence[float], shift: float, scale: Shares) -> None:
     x = [alphas.index(alpha) + shift for alpha in curve.alphas]
-    y, error = [100 * m for m in curve.means_all], [200 * e for e in curve.errors_all]
-    axes.errorbar(x, y, yerr=error, capsize=2.5, elinewidth=1, **look(curve.method))
+    axes.plot(x, [scale.place(mean, curve.method) for mean in curve.means_all], **look(curve.method))
+    for across, mean, (low, high) in zip(x, curve.means_all, curve.ranges, strict=True):
+        if 0 < mean < 1:
+            ends = [height(low), TOP if high >= 1 else height(high)]
+            axes.plot([across] * 2, ends, color=COLOURS[curve.method], linewidth=1, alpha=0.6)
 
 
 def _shift(place: int, count: int) -> float:
@@ -140,73 +144,6 @@ def _shade(place: int, count: int) -> dict[str, Any]:
     return {"color": SHADES[step], "marker": SHADE_MARKERS[step], "markerfacecolor": face, "linewidth": 1.2}
 
 
-def worst_case_points(results: Results) -> pd.DataFrame:
-    """Logistic regression, corrected setting (the published one if that is all there is): survivors and cost."""
-    rows = where(results.methods, model="lr")
-    rows = rows[rows["worst_case_validity"].notna()]
-    settings = _present(SETTINGS, rows["setting"])
-    return where(rows, setting=settings[-1]) if settings else rows
-
-
-def draw_worst_case(points: pd.DataFrame) -> str:
-    """Share that survives the worst deletion found against mean cost; 95 % intervals both ways."""
-    datasets = _present(DATASETS, points["dataset"])
-    with canvas(_width(datasets), 3.7, panels=len(datasets)) as (figure, panels):
-        for axes, dataset in zip(panels, datasets, strict=True):
-            group = where(points, dataset=dataset)
-            for method in METHODS:
-                for row in where(group, method=method).to_dict("records"):
-                    _survivors(axes, row)
-            axes.set_xscale("log")
-            axes.set_xlim(0.7 * group["l2"].min(), 1.4 * group["l2"].max())
-            _log_ticks(axes.xaxis, *axes.get_xlim())
-            size = f", k = {group['k'].max():.0f}" if group["k"].max() > 0 else ""  # a baseline alone has no k
-            axes.set_title(f"{DATASETS[dataset]}{size}", loc="left", fontsize=10)
-            axes.set_xlabel("mean cost (L2, log scale)")
-            axes.set_ylim(-6, 106)
-        panels[0].set_ylabel("survive the worst k found (%)")
-        _legend(figure, panels, list(METHODS.values()), columns=3)
-        return svg_text(figure)
-
-
-def _survivors(axes: Any, row: Row) -> None:
-    share = row["worst_case_validity"]
-    low, high = binomial_interval(share, row["worst_case_people"])
-    style = look(row["method"]) | {"linestyle": "none", "markersize": 9 if row["method"] == "retrained" else 7}
-    across = 2 * row["l2_se"] if np.isfinite(row["l2_se"]) else 0.0
-    up = [[100 * (share - low)], [100 * (high - share)]]
-    axes.errorbar([row["l2"]], [100 * share], xerr=across, yerr=up, capsize=2.5, elinewidth=1, zorder=3, **style)
-
-
-def _log_ticks(axis: Any, low: float, high: float) -> None:
-    """Plain numbers 1, 2, 3, 5 in each decade between two values; only the decades where there are many."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 3, 5) if len(decades) <= 4 else (1,)
-    ticks = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
-def binomial_interval(share: float, people: float) -> tuple[float, float]:
-    """Clopper and Pearson's 95 % interval for a share of so many people.
-
-    >>> low, high = binomial_interval(1.0, 40)
-    >>> round(low, 3), high
-    (0.912, 1.0)
-    """
-    from scipy.special import betaincinv
-
-    if not people > 0:
-        return share, share
-    hits = round(share * people)
-    low = 0.0 if hits == 0 else float(betaincinv(hits, people - hits + 1, 0.025))
-    high = 1.0 if hits == people else float(betaincinv(hits + 1, people - hits, 0.975))
-    return min(low, share), max(high, share)
-
-
 #: The bounds of the theorem check: column, line, what the legend says.
 BOUNDS = {
     "bound": ((0, (4, 2)), "bound of Theorem 4.1, same shade"),
@@ -230,8 +167,8 @@ def draw_theorem(table: pd.DataFrame) -> str:
             axes.plot([], [], linestyle=dashes, color="#555555", label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        _log_ticks(axes.xaxis, *axes.get_xlim())
-        _log_ticks(axes.yaxis, *axes.get_ylim())
+        log_ticks(axes.xaxis, *axes.get_xlim())
+        log_ticks(axes.yaxis, *axes.get_ylim())
         axes.set_xlabel("training rows deleted, k/n (%, log scale)")
         axes.set_ylabel("extra cost over the plain optimum (L2, log scale)")
         _legend(figure, [axes], axes.get_legend_handles_labels()[1], columns=3)
@@ -244,10 +181,9 @@ def write_figures(results: Results, folder: Path) -> dict[str, str]:
     figures = {f"validity_{m}.svg": draw_validity(curves, m) for m in MODELS if any(c.model == m for c in curves)}
     if results.sensitivity is not None:
         figures["sensitivity.svg"] = draw_sensitivity(results.sensitivity)
-    points = worst_case_points(results)
-    if len(points):
-        figures["worst_case.svg"] = draw_worst_case(points)
     if results.theorem is not None:
         figures["theorem.svg"] = draw_theorem(results.theorem)
+    frontiers = frontiers_of(results)
+    figures |= {f"curves_{m}.svg": draw_curves(frontiers, m) for m in MODELS if panels_of(frontiers, m)}
     write_files((folder / name, text) for name, text in figures.items())
     return figures

@@ -21,21 +21,30 @@ def shipped(name: str) -> Any:
 
 
 #: Data sets, models and methods in the order in which every table and figure shows them, with their names.
-DATASETS = {"german": "German Credit", "compas": "COMPAS", "adult": "Adult"}
+DATASETS = {"german": "German Credit", "compas": "COMPAS", "compas-risk": "COMPAS, label risk", "adult": "Adult"}
 MODELS = {"lr": "logistic regression", "nn": "neural network"}
 METHODS = {
     "scfe": "SCFE",
+    "margin": "constant margin",
     "cchvae": "C-CHVAE",
+    "cchvae_trained": "C-CHVAE, trained anew",
     "roar": "ROAR",
     "rocerf": "ROCERF (the paper's)",
+    "rocerf_exact": "ROCERF, solved exactly",
     "first_order": "first_order, all parameters",
-    "retrained": "retrained (ours)",
     "simulated": "simulated (ours)",
+    "retrained": "retrained (ours)",
 }
 SETTINGS = {"published": "as published", "corrected": "corrected"}
 BASELINES = ("scfe", "cchvae", "roar")
-#: The method of this package that the baselines are held against.
-OURS = {"lr": "retrained", "nn": "simulated"}
+#: Methods that know nothing of deletions: what a curve of the paper's or ours is held against.
+SIMPLE = ("scfe", "margin", "roar", "cchvae")
+#: The methods of this package that the paper does not have.
+OURS = {"lr": ("retrained",), "nn": ("simulated", "retrained")}
+#: Named variants of a data set or a method of the paper: the same printed value is held against each.
+VARIANT_OF = {"compas-risk": "compas", "rocerf_exact": "rocerf", "cchvae_trained": "cchvae"}
+#: The three tables of the paper, without variants.
+TABLES = tuple(name for name in DATASETS if name not in VARIANT_OF)
 
 PAPER = shipped("paper.yaml")
 #: ``COSTS[norm][model][method][dataset]``.
@@ -48,6 +57,17 @@ COSTS: dict[str, dict[str, dict[str, dict[str, PaperValue]]]] = {
 }
 #: ``ACCURACY[model][dataset]``, a share.
 ACCURACY: dict[str, dict[str, float]] = PAPER["accuracy"]
+
+
+def printed(norm: str, model: str, method: str, dataset: str) -> PaperValue | None:
+    """The paper's cost that a method on a data set, or a variant of either, is held against; None if it has none.
+
+    >>> printed("l2", "lr", "rocerf_exact", "compas-risk")
+    PaperValue(mean=0.87, standard_error=0.02)
+    """
+    named = COSTS[norm][model].get(VARIANT_OF.get(method, method), {})
+    return named.get(VARIANT_OF.get(dataset, dataset))
+
 
 #: Columns of each table. No mean of L1 norms exceeds sqrt(columns) times the mean of the L2 norms of the same points.
 WIDTHS = {"german": 60, "compas": 7, "adult": 13}

@@ -1,46 +1,43 @@
-"""The report of `rocerf reproduce`: tables and figures, the paper's values beside ours, on one self-contained page.
+"""The report of `rocerf reproduce`: the answer first, then the curves, the tables, the claims and what was run.
 
 Sections are data (:mod:`rocerf.html`) and the page is their rendering; what it says whatever the run is in
-``report.yaml``.
+``report.yaml``. Tables that are more than a list of cells are in :mod:`rocerf.reproduction.report_tables`.
 """
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, product
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocerf.html import Details, Figure, Heading, Html, Paragraph, Part, Points, Section, Table, joined, report, tag
-from rocerf.reproduction.costs import cost_sentence, cost_summary, german_epochs_sentence, reasons_of
-from rocerf.reproduction.figures import worst_case_points, write_figures
+from rocerf.reproduction.answers import HOLDS, answers
+from rocerf.reproduction.claims import claims
+from rocerf.reproduction.costs import cost_summary, outside_sentences
+from rocerf.reproduction.curve_figures import draw_curves, panel_words, panels_of
+from rocerf.reproduction.figures import write_figures
 from rocerf.reproduction.findings import ABOUT_THE_PAPER, own_evidence
+from rocerf.reproduction.frontier import Frontier, frontiers_of
 from rocerf.reproduction.published import DATASETS, METHODS, MODELS, SETTINGS, shipped
-from rocerf.reproduction.run_facts import what_was_run
-from rocerf.reproduction.tables import (
-    Curve,
-    Results,
-    Row,
-    case_name,
-    read_results,
-    row_of,
-    validity_curves_of,
-    where,
+from rocerf.reproduction.report_tables import (
+    RIVALS,
+    accuracy_rows,
+    beaten_rows,
+    claim_rows,
+    cost_rows,
+    measure_rows,
+    sensitivity_rows,
+    sweep_rows,
+    validity_rows,
+    worst_rows,
     write_tables,
 )
-from rocerf.reproduction.words import (
-    accuracy_sentence,
-    as_printed,
-    pareto_sentences,
-    part_of,
-    percent,
-    price_sentences,
-    theorem_sentences,
-    validity_sentences,
-    with_error,
-    worst_case_sentences,
-)
+from rocerf.reproduction.run_facts import what_was_run
+from rocerf.reproduction.tables import Curve, Results, case_name, read_results, validity_curves_of
+from rocerf.reproduction.words import accuracy_sentence, part_of, percent, theorem_sentences
 from rocerf.storage.whole_file import write_text
 
 if TYPE_CHECKING:
@@ -48,8 +45,6 @@ if TYPE_CHECKING:
 
 TEXT = shipped("report.yaml")
 
-#: Rows of a table, some of them titles across it.
-Rows = list[Sequence[str] | str]
 #: The figure of a name with its caption.
 Draw = Callable[[str], Part]
 
@@ -58,45 +53,58 @@ def write_report(folder: Path) -> Path:
     """Write tables, figures and ``report.html`` from the CSV files in a folder; returns where the page is."""
     results = read_results(Path(folder))
     tables = write_tables(results, Path(folder))
-    figures = write_figures(results, Path(folder))
+    figures = write_figures(results, Path(folder)) | panel_drawings(frontiers_of(results))
     target = Path(folder) / "report.html"
     write_text(target, paper_report(results, tables, figures))
     return target
 
 
+def panel_drawings(frontiers: Sequence[Frontier]) -> dict[str, str]:
+    """Each panel of the curves as a drawing of its own, by the name it has on the page."""
+    return {
+        panel_name(model, *panel): draw_curves(frontiers, model, [panel])
+        for model in MODELS
+        for panel in panels_of(frontiers, model)
+    }
+
+
+def panel_name(model: str, dataset: str, kind: str) -> str:
+    """How a panel is called on the page."""
+    return f"curves-{model}-{dataset}-{kind}"
+
+
 def paper_report(results: Results, tables: dict[str, pd.DataFrame], figures: dict[str, str]) -> str:
     """The page as text."""
-    heading = "Counterfactuals that survive deletion: the paper, reproduced"
+    heading = "Do counterfactuals survive deletion? ROCERF, reproduced"
     return report("rocerf: the paper, reproduced", heading, sections(results, tables, figures))
 
 
 def sections(results: Results, tables: dict[str, pd.DataFrame], figures: dict[str, str]) -> list[Section]:
     """What the page shows, in order."""
-    curves, pareto = validity_curves_of(results), tables["pareto.csv"]
-    draw = _drawn(figures, results, curves)
+    curves, frontiers = validity_curves_of(results), frontiers_of(results)
+    draw = _drawn(figures, curves)
     parts = {
-        "": _lead(results, pareto),
-        "What was run": what_was_run(results, curves, TEXT["sittings"]),
-        "Accuracy": _accuracy(tables["accuracy.csv"], results),
-        "Cost": _costs(tables, results),
-        "Validity when rows are deleted at random": _validity(draw, curves, results),
+        "": _lead(results),
+        "Validity against cost": _curves(frontiers, tables["beaten.csv"], figures),
+        "Cost, beside the paper's": _costs(tables),
+        "Accuracy": _accuracy(tables["accuracy.csv"]),
+        "Validity as more rows are deleted at random": _validity(draw, curves, results),
+        "The worst deletions": _worst_case(results),
+        "The paper's claims, one by one": _claims(results, curves),
         "Sensitivity to k": _sensitivity(draw, results.sensitivity),
-        "Validity under the worst deletion found": _worst_case(draw, results, pareto),
-        "Is any baseline better in both validity and cost?": _pareto(pareto),
-        "Further measures": _measures(results),
-        "Check of Theorems 4.1 and 4.2": _theorem(draw, results.theorem),
+        "Theorems 4.1 and 4.2": _theorem(draw, results.theorem),
         "What we found about the paper's data and code": _findings(results),
+        "Further measures": _measures(results),
+        "What was run": what_was_run(results, curves, TEXT["sittings"]),
     }
     return [Section(title, tuple(found)) for title, found in parts.items()]
 
 
-def _drawn(figures: dict[str, str], results: Results, curves: Sequence[Curve]) -> Draw:
+def _drawn(figures: dict[str, str], curves: Sequence[Curve]) -> Draw:
     counts = sorted({curve.trials for curve in curves})
     deletions = "–".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:])) or "0"
-    points = worst_case_points(results)
     words = {
         "trials": f"Each point is the mean over {deletions} deletions.",
-        "setting": f"{SETTINGS[points['setting'].iloc[0]]} setting" if len(points) else "",
         **{model: _not_all_answered(curves, model) for model in MODELS},
     }
 
@@ -123,170 +131,127 @@ def _said(sentences: Sequence[str]) -> Points:
     return Points(sentences, "said")
 
 
-def _grouped(table: pd.DataFrame, names: dict[str, str], key: str, cells: Callable[[Row], list[str]]) -> Rows:
-    """Rows of a table under a title for each value of a column."""
-    rows: Rows = []
-    for value, group in table.groupby(key, sort=False):
-        rows += [names[value], *(cells(row) for row in group.to_dict("records"))]
-    return rows
+def _coded(text: str) -> Html:
+    """Text with `names` as code.
+
+    >>> _coded("a < `b`")
+    'a &lt; <code>b</code>'
+    """
+    return Html(re.sub(r"`([^`]*)`", r"<code>\1</code>", joined(text)))
 
 
-def _lead(results: Results, pareto: pd.DataFrame) -> Iterator[Part]:
-    yield Paragraph(joined(Html(TEXT["lead"]), " ", pareto_sentences(pareto)[0]), "lead")
+def _lead(results: Results) -> Iterator[Part]:
+    yield Paragraph(TEXT["lead"])
+    found = answers(results)
+    yield Points([joined(tag("b", f"{a.question}. "), _coded(a.verdict)) for a in found], "answers")
+    yield Paragraph(Html(TEXT["holds"].format(holds=percent(HOLDS, 0))), "small")
+    yield Points([joined(tag("b", f"{a.question}. "), _coded(a.sentence)) for a in found if a.sentence], "said")
     if results.run.get("preset") == "quick":
         yield Paragraph(Html(TEXT["quick"]), "note")
 
 
-def _accuracy(table: pd.DataFrame, results: Results) -> Iterator[Part]:
-    def cells(row: Row) -> list[str]:
-        counts = [f"{row[f'{key}_denied']:,.0f}" if math.isfinite(row[key]) else "–" for key in SETTINGS]
-        return [DATASETS[row["dataset"]], percent(row["paper"]), *(percent(row[key]) for key in SETTINGS), *counts]
+@dataclass(frozen=True)
+class Panels:
+    """Drawings (name, SVG text, what it shows in words) side by side, or one below the other on a narrow screen."""
 
-    head = ["", "paper", "as published", "corrected", "denied, as published", "denied, corrected"]
-    yield Table(head, _grouped(table, MODELS, "model", cells))
-    yield _said([accuracy_sentence(row) for row in table.to_dict("records")])
-    # Said where it was done: the one network that is not trained as long as the paper's.
-    row = row_of(results.models, setting="published", dataset="german", model="nn")
-    epochs = (row or {}).get("epochs", math.nan)
-    if isinstance(epochs, int | float) and epochs > 100:
-        denied = german_epochs_sentence(results.checks)
-        yield Paragraph(TEXT["german_network"].format(epochs=epochs, denied=denied), "note")
+    drawings: Sequence[tuple[str, str, str]]
+    caption: str
+
+    def html(self) -> Html:
+        """``<figure>`` with one drawing a panel."""
+        shown = []
+        for name, drawing, words in self.drawings:
+            inner = Figure(name, drawing, words).html()
+            shown.append(Html(re.sub(r"</?figure[^>]*>|<figcaption>.*?</figcaption>", "", inner, flags=re.DOTALL)))
+        return tag("figure", tag("div", *shown, kind="panels"), tag("figcaption", self.caption))
 
 
-def _costs(tables: dict[str, pd.DataFrame], results: Results) -> Iterator[Part]:
-    def cells(row: Row) -> list[str]:
-        ours = [with_error(row[key], row[f"{key}_se"]) for key in SETTINGS]
-        return [METHODS[row["method"]], as_printed(row["paper"], row["paper_se"]), *ours, _gap(row)]
+def _curves(frontiers: Sequence[Frontier], beaten: pd.DataFrame, figures: dict[str, str]) -> Iterator[Part]:
+    yield Paragraph(Html(TEXT["curves"]))
+    for model, name in MODELS.items():
+        panels = panels_of(frontiers, model)
+        if not panels:
+            yield Paragraph(f"No curves of the {name}: this run did not sweep it.", "note")
+            continue
+        yield Heading(name.capitalize())
+        tried = [p for f in frontiers if (f.model, f.setting) == (model, "corrected") for p in f.tried]
+        seeds, lines = max(p.seeds for p in tried), max(p.averaged for p in tried)
+        names = {panel_name(model, *panel): panel_words(frontiers, model, *panel) for panel in panels}
+        drawings = [(name, figures[name], words) for name, words in names.items() if name in figures]
+        yield Panels(drawings, TEXT["captions"][f"curves_{model}"].format(seeds=seeds, lines=_lines(lines)))
+        rows = sweep_rows(frontiers, model)
+        head = ["", "knob", "mean L2 cost", "valid, random", "valid, picked", "answered"]
+        yield Details(f"All numbers, {name}", [Table(head, rows)])
+    if len(beaten):
+        yield Heading("Who is as valid for less?")
+        yield Paragraph(Html(TEXT["beaten"]))
+        head = ["", *(METHODS[m] for m in RIVALS)]
+        yield Table(head, beaten_rows(beaten))
 
+
+def _lines(averaged: int) -> str:
+    """What the lines of networks are drawn through."""
+    return f"means over {averaged} seeds" if averaged > 1 else "the first seed"
+
+
+def _costs(tables: dict[str, pd.DataFrame]) -> Iterator[Part]:
+    yield Paragraph(TEXT["published"])
     yield Paragraph(Html(TEXT["cost"]))
-    yield Points([joined(tag("b", key), f" {text}") for key, text in reasons_of(results).items()], "said notes")
     for norm, (model, name) in product(("l2", "l1"), MODELS.items()):
         table = tables[f"cost_{norm}_{model}.csv"]
         yield Heading(f"{norm.upper()} cost, {name}")
         if norm == "l1":
             yield Paragraph("L1 norms of the points found for L2, as in the paper.")
-        head = ["", "paper", "as published", "corrected", "as published − paper"]
-        yield Table(head, _grouped(table, DATASETS, "dataset", cells))
-        yield Paragraph(cost_summary(table, model, norm))
-        sentences = [cost_sentence(row, model, norm, results.checks) for row in table.to_dict("records")]
-        yield Details("Each of them", [_said(sentences)], unfolded=norm == "l2")
+        yield Paragraph(tag("b", cost_summary(table, model, norm)))
+        yield Table(["", "paper", "as published", "against the paper", "corrected"], cost_rows(table), "dense")
+        outside = outside_sentences(table, model, norm)
+        if outside:
+            yield Details(f"The {len(outside)} outside, one by one", [_said(outside)], unfolded=norm == "l2")
 
 
-def _gap(row: Row) -> str:
-    sides = {"within": "within the spread", "higher": "above the spread", "lower": "below the spread"}
-    if row["published_verdict"] not in sides:
-        return "–"
-    gap = f"{row['published'] - row['paper']:+.2f}".replace("-", "−")
-    return f"{gap}, {sides[row['published_verdict']]}"
+def _accuracy(table: pd.DataFrame) -> Iterator[Part]:
+    head = ["", "paper", "as published", "corrected", "denied, as published", "denied, corrected"]
+    yield Table(head, accuracy_rows(table))
+    yield Details("In test rows", [_said([accuracy_sentence(row) for row in table.to_dict("records")])])
 
 
 def _validity(draw: Draw, curves: Sequence[Curve], results: Results) -> Iterator[Part]:
     yield draw("validity_lr")
     yield draw("validity_nn")
-    absent = [
-        f"{METHODS[row['method']]} ({case_name(row['dataset'], row['model'], row['setting'])})"
-        for row in results.methods[results.methods["answered"] == 0].to_dict("records")
-    ]
+    none = results.methods[(results.methods["answered"] == 0) & (results.methods["seed"] == 0)].to_dict("records")
+    absent = [f"{METHODS[row['method']]} ({case_name(row['dataset'], row['model'], row['setting'])})" for row in none]
     if absent:
         yield Paragraph(f"Without a curve, since nobody was answered: {', '.join(absent)}.")
-    yield _said(validity_sentences(curves, results.methods))
-    yield Paragraph("The paper's figures have no numbers; its other curves cannot be compared by value.", "small")
+    yield Paragraph("The paper's figures have no numbers; its curves cannot be compared by value.", "small")
     for model, name in MODELS.items():
         shown = [curve for curve in curves if curve.model == model]
         if shown:
             largest = percent(max(error for curve in shown for error in curve.errors))
             note = Paragraph(TEXT["validity_numbers"].format(largest=largest), "small")
-            yield Details(f"All numbers, {name}", [_validity_table(shown), note])
+            yield Details(f"All numbers, {name}", [Table(*validity_rows(shown)), note])
 
 
-def _validity_table(curves: Sequence[Curve]) -> Table:
-    alphas = sorted({alpha for curve in curves for alpha in curve.alphas})
-    rows: Rows = []
-    for (setting, dataset), group in groupby(curves, lambda curve: (curve.setting, curve.dataset)):
-        rows.append(f"{DATASETS[dataset]}, {SETTINGS[setting]}")
-        for curve in group:
-            own, everybody = (
-                [percent(by_alpha.get(alpha, math.nan)) for alpha in alphas]
-                for means in (curve.means, curve.means_all)
-                for by_alpha in [dict(zip(curve.alphas, means, strict=True))]
-            )
-            rows.append([METHODS[curve.method], part_of(curve.answered, curve.people), *everybody])
-            if curve.answered < curve.people:
-                rows.append(["of those answered", "", *own])
-    return Table(["", "answered", *(f"α = {100 * alpha:g} %" for alpha in alphas)], rows)
+def _worst_case(results: Results) -> Iterator[Part]:
+    if results.worst is None:
+        yield Paragraph("No worst.csv: this run searched for no worst deletions.", "note")
+        return
+    yield Paragraph(TEXT["worst"])
+    yield Table(
+        ["", "k", "as published: survive", "mean L2 cost", "corrected: survive", "mean L2 cost"],
+        worst_rows(results),
+        "dense",
+    )
+
+
+def _claims(results: Results, curves: Sequence[Curve]) -> Iterator[Part]:
+    yield Paragraph("As published, held against what the paper's text says; (here: …) is how we judge it.")
+    yield Table(["the paper says", "here", "figures"], claim_rows(claims(results, curves)), "claims")
 
 
 def _sensitivity(draw: Draw, table: pd.DataFrame | None) -> Iterator[Part]:
     yield draw("sensitivity")
-    if table is None:
-        return
-    held = table[table["alpha"] <= table["k_share"]]["validity"]
-    if len(held):
-        full, lowest = int((held >= 1).sum()), percent(float(held.min()), 2)
-        yield Paragraph(TEXT["sensitivity"].format(full=full, cases=len(held), lowest=lowest))
-    rows: Rows = []
-    for dataset, part in table.groupby("dataset", sort=False):
-        rows.append(DATASETS[dataset])
-        for share, group in part.groupby("k_share"):
-            size = f"{100 * share:g} % ({group['k'].iloc[0]:,.0f} rows)"
-            rows.append([size, f"{group['l2'].iloc[0]:.2f}", percent(float(group["validity"].min()))])
-    yield Table(["k", "mean L2 cost", "lowest average validity"], rows)
-
-
-def _worst_case(draw: Draw, results: Results, pareto: pd.DataFrame) -> Iterator[Part]:
-    yield draw("worst_case")
-    points, compared = worst_case_points(results), price_sentences(pareto)
-    if len(points):
-        yield Paragraph("The comparison that the paper did not make. Points that survive, of those searched:")
-        yield _said(worst_case_sentences(points))
-    if compared:
-        yield Paragraph("The paper's constraint and retraining in the loop, side by side:")
-        yield _said(compared)
-
-
-def _pareto(table: pd.DataFrame) -> Iterator[Part]:
-    def cells(row: Row) -> list[str]:
-        judged = "ours" if row["role"] == "ours" else row["dominates_ours"] or "not judged"
-        validity, cost = percent(row["worst_validity"], 2), with_error(row["l2"], row["l2_se"])
-        answered, survive = part_of(row["answered"], row["people"]), percent(row["worst_case_validity"], 0)
-        return [METHODS[row["method"]], validity, cost, answered, survive, judged]
-
-    verdict, sentences = pareto_sentences(table)
-    yield Paragraph(Html(TEXT["pareto"]))
-    yield Paragraph(tag("b", verdict))
-    if len(table):
-        keyed = table.assign(case=table["dataset"] + " " + table["model"])
-        names = {f"{d} {m}": f"{DATASETS[d]}, {MODELS[m]}" for d in DATASETS for m in MODELS}
-        head = ["", "validity at the worst α", "mean L2 cost", "answered"]
-        head += ["survive the worst found", "better than ours in both"]
-        yield Table(head, _grouped(keyed, names, "case", cells))
-    yield _said(sentences)
-
-
-def _measures(results: Results) -> Iterator[Part]:
-    rows: Rows = []
-    for setting, dataset, model in product(SETTINGS, DATASETS, MODELS):
-        found = where(results.methods, setting=setting, dataset=dataset, model=model).to_dict("records")
-        known = [row for method in METHODS for row in found if row["method"] == method]
-        if known:
-            rows.append(case_name(dataset, model, setting))
-            rows += [[METHODS[row["method"]], *_measure_cells(row)] for row in known]
-    yield Paragraph(TEXT["measures"])
-    head = ["", "without recourse", "cost over plain", "columns changed", "distance to data", "time a person"]
-    yield Table(head, rows)
-
-
-def _measure_cells(row: Row) -> list[str]:
-    without = 1 - row["answered"] / row["people"] if row["people"] else math.nan
-    numbers = {"cost_over_plain": ".2f", "changed": ".1f", "distance_to_data": ".2f"}
-    shown = [f"{row[name]:{form}}" if math.isfinite(row[name]) else "–" for name, form in numbers.items()]
-    return [percent(without), *shown, _seconds(float(row["seconds_per_person"]) if row["people"] else math.nan)]
-
-
-def _seconds(value: float) -> str:
-    if not math.isfinite(value):
-        return "–"
-    return f"{value:.1f} s" if value >= 1 else f"{1000 * value:.2g} ms" if value < 0.0995 else f"{1000 * value:.0f} ms"
+    if table is not None:
+        yield Table(["k", "mean L2 cost", "lowest average validity"], sensitivity_rows(table))
 
 
 def _theorem(draw: Draw, table: pd.DataFrame | None) -> Iterator[Part]:
@@ -303,3 +268,9 @@ def _findings(results: Results) -> Iterator[Part]:
     if own:
         yield Paragraph("From this run:")
         yield _said(own)
+
+
+def _measures(results: Results) -> Iterator[Part]:
+    yield Paragraph(TEXT["measures"])
+    head = ["", "without recourse", "cost over plain", "columns changed", "distance to data", "time a person"]
+    yield Details("The table", [Table(head, measure_rows(results))])

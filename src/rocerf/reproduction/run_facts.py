@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from rocerf.reproduction.tables import Curve, Results
 
 #: Entries of the run's record that are shown elsewhere than in the list of facts.
-ELSEWHERE = ("wall_seconds", "missing", "failed", "sessions", "versions")
+ELSEWHERE = ("wall_seconds", "missing", "failed", "sessions", "versions", "jobs")
 
 #: Entries of a session and the heads of their columns; what is not recorded is a dash.
 SITTINGS = {
+    "started": "begun (UTC)",
     "machine": "machine",
     "device": "device of networks",
     "workers": "processes",
+    "threads": "threads of each",
     "wall_seconds": "wall time",
     "jobs_run": "jobs run",
-    "note": "",
+    "commit": "commit",
 }
 
 
@@ -31,9 +33,10 @@ def what_was_run(results: Results, curves: Sequence[Curve], sittings_text: str) 
     run, missing, failed = results.run, results.missing(), results.run.get("failed") or {}
     yield Table([], [(name.replace("_", " "), _flat(value)) for name, value in facts(run, curves)], "facts")
     sessions = _sittings(run)
-    if len(sessions) > 1:
-        yield Heading("Sittings")
-        yield Paragraph(sittings_text)
+    if sessions:
+        yield Heading("Sittings" if len(sessions) > 1 else "One sitting")
+        if len(sessions) > 1:
+            yield Paragraph(sittings_text)
         rows = [[str(place), *_sitting(part)] for place, part in enumerate(sessions, start=1)]
         yield Table(["", *SITTINGS.values()], rows, "words")
     yield from _part_of_the_people(results)
@@ -64,6 +67,9 @@ def facts(run: dict[str, Any], curves: Sequence[Curve]) -> Iterator[tuple[str, A
     """Name and value of what the run's record says."""
     yield "wall time", _duration(run.get("wall_seconds"))
     yield "deletions at each α", max((curve.trials for curve in curves), default=0)
+    jobs = run.get("jobs")
+    if isinstance(jobs, dict):
+        yield "jobs", f"{jobs.get('done')} of {jobs.get('planned')} done"
     yield from ((name, value) for name, value in run.items() if name not in ELSEWHERE)
     # Each set of versions once, with the sittings that had it: parts of a run may come from several machines.
     sets = [part.get("versions") for part in _sittings(run) or [run]]
@@ -84,7 +90,12 @@ def _sittings(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _sitting(part: dict[str, Any]) -> list[str]:
-    shown = {"machine": "not recorded", "note": ""} | part | {"wall_seconds": _duration(part.get("wall_seconds"))}
+    """The cells of one sitting."""
+    shown = {"machine": "not recorded"} | part | {"wall_seconds": _duration(part.get("wall_seconds"))}
+    shown["started"] = str(part.get("started") or "–")[:16].replace("T", " ")
+    shown["device"] = ": ".join(str(part[name]) for name in ("device", "gpu") if part.get(name)) or "–"
+    commit = part.get("commit")
+    shown["commit"] = f"{str(commit)[:12]}{', changed since' if part.get('dirty') else ''}" if commit else "–"
     return [str(shown.get(name, "–")) for name in SITTINGS]
 
 
@@ -102,7 +113,7 @@ def _flat(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_flat(part) for part in value)
     text = str(value)
-    return f"{text[:12]}…" if re.fullmatch(r"[0-9a-f]{64}", text) else text
+    return f"{text[:12]}…" if re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{40}", text) else text
 
 
 def _part_of_the_people(results: Results) -> Iterator[Part]:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-from rocerf.data.columns import is_number
 from rocerf.data.datasets import load_dataset
-from rocerf.errors import DatasetUnavailableError, FileFormatError, MissingExtraError, OptionError
+from rocerf.errors import DatasetUnavailableError, MissingExtraError, OptionError
 from rocerf.models.options import positive_whole
-from rocerf.reproduction.experiment import DATA, KINDS, Case, CasePlan, Experiment, plan_case, theorem_jobs
-from rocerf.reproduction.jobs import JobFolder, Plan, PlanOutcome, Standing, run_jobs
+from rocerf.reproduction.as_published import DATA, WEIGHTS, left_out
+from rocerf.reproduction.expected import expected_seconds, uses_network
+from rocerf.reproduction.experiment import Experiment
+from rocerf.reproduction.identity import identities
+from rocerf.reproduction.jobs import JobFolder, Plan
+from rocerf.reproduction.parts import joined_settings, pack, read_part, refuse_other_code, take_over
+from rocerf.reproduction.planning import KINDS, CasePlan, cases_of, plan_case, theorem_jobs
+from rocerf.reproduction.provenance import sitting_facts
+from rocerf.reproduction.run_record import finished_records, refuse_other_versions, write_run_record
+from rocerf.reproduction.scheduling import Order, PlanOutcome, Standing, run_jobs
 from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.reproduction.tidy import write_tables
 from rocerf.storage.whole_file import write_text
-from rocerf.version import __version__
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "matplotlib", "PyYAML")
+#: Said of a job that none of the parts put together has.
+IN_NO_PART = "in none of the parts"
 
 
 @dataclass(frozen=True)
@@ -56,64 +58,125 @@ def reproduce(
     folder: str | PathLike[str],
     *,
     workers: int = 1,
+    gpu_jobs: int | None = None,
     only: Sequence[str] | None = None,
+    pack_into: str | PathLike[str] | None = None,
     progress: Callable[[Standing], None] | None = None,
 ) -> Reproduction:
     """Run the experiment into a folder, taking over what is finished there; then write tables and the report.
 
+    ``gpu_jobs`` is how many jobs with networks are done at a time, where a GPU has not room for one of each worker.
     ``only`` are the kinds of jobs to do now, with what they need: the networks on a machine with a GPU, say, and the
-    rest elsewhere. A data set that cannot be had is left out and named; a job that fails is named with its reason.
+    rest elsewhere. ``pack_into`` is a file that gets the records of all jobs, also of a run that is interrupted. A data
+    set that cannot be had is left out and named; a job that fails is named with its reason.
     """
     positive_whole(workers, "workers")
+    limit = None if gpu_jobs is None else positive_whole(gpu_jobs, "gpu_jobs")
     if only is not None and (not only or set(only) - set(KINDS)):
         got = ", ".join(only) or "none"
         raise OptionError(f"Expected kinds of jobs among {', '.join(KINDS)}, got {got}; correct it.")
-    start = time.perf_counter()
+    start, target = time.perf_counter(), _target(folder)
+    if "nn" in settings.models:
+        _refuse_without_torch(settings.device)
+    run = _Run(settings, target)
+    refuse_other_versions(run.plan, run.jobs)
+    run.begin()
+    run.jobs.made = sitting_facts(settings.device, workers, limit)
+    asked = run.plan if only is None else run.plan.only(only)
+    order, compute = Order(expected_seconds, uses_network, limit), Experiment(settings.device)
+    try:
+        run_jobs(asked, run.jobs, compute, workers=workers, progress=progress, outcome=run.outcome, order=order)
+    finally:  # also of a run that is interrupted
+        if run.outcome.ran or run.outcome.kept:
+            run.write()
+        if pack_into is not None:
+            pack(target, Path(pack_into))
+    return run.end(time.perf_counter() - start)
+
+
+def join(
+    parts: Sequence[str | PathLike[str]],
+    folder: str | PathLike[str],
+    *,
+    pack_into: str | PathLike[str] | None = None,
+) -> Reproduction:
+    """Put parts of one run together in a folder and write tables and the report; nothing is computed.
+
+    Parts are folders of :func:`reproduce` or files packed from them, made by the code at hand and with the same
+    settings but for what is crossed. What the folder holds already is the first part. Jobs that no part has are named;
+    :func:`reproduce` with the settings of the folder does them.
+    """
+    start, target = time.perf_counter(), _target(folder)
+    given = [Path(part) for part in parts]
+    found = [read_part(path) for path in ([target] if (target / "settings.yaml").is_file() else []) + given]
+    if not found:
+        raise OptionError("Expected at least one part to put together, got none; name a folder or a packed file.")
+    run = _Run(joined_settings(found), target)
+    refuse_other_code(found, run.plan)
+    take_over(found, run.plan, run.jobs)
+    run.begin()
+    done = finished_records(run.plan, run.jobs)
+    run.outcome.kept += done
+    run.outcome.failed |= dict.fromkeys((name for name in run.plan.jobs if name not in done), IN_NO_PART)
+    run.write()
+    if pack_into is not None:
+        pack(target, Path(pack_into))
+    return run.end(time.perf_counter() - start)
+
+
+def _target(folder: str | PathLike[str]) -> Path:
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise OptionError(f"Expected a folder to write to, got the file {target}; name another with --out.")
-    earlier = _earlier_sessions(target / "run.json")  # before the work: a file that cannot be read must not cost it
-    cases, missing = plan_cases(settings)
-    target.mkdir(parents=True, exist_ok=True)
-    write_text(target / "settings.yaml", settings.to_yaml())
-    plan = Plan([job for case in cases for job in case.jobs] + theorem_jobs(settings))
-    jobs = JobFolder(target / "jobs")
-    asked, experiment = plan if only is None else plan.only(only), Experiment(settings.device)
-    record = _Record(target / "run.json", settings, cases, jobs, missing, workers, start, earlier)
-    outcome = record.outcome
+    return target
 
-    def tell(standing: Standing) -> None:
-        record.write()  # after every job, so that a run that is stopped or killed has its time on record
-        if progress is not None:
-            progress(standing)
 
-    try:
-        run_jobs(asked, jobs, experiment, workers=workers, progress=tell, outcome=outcome)
-        write_tables(target, settings, plan, cases, jobs)
-    except BaseException:
-        if outcome.ran:  # else nothing was done that earlier records do not tell
-            record.write()
-        raise
-    seconds = record.write()
-    report, said = _report(target)
-    failed = {**outcome.failed, **({"report": said} if said else {})}
-    return Reproduction(target, report, len(outcome.ran), len(outcome.kept), missing, failed, seconds)
+class _Run:
+    """A plan, its folder, and how far it came."""
+
+    def __init__(self, settings: ExperimentSettings, target: Path) -> None:
+        self.settings, self.target, self.outcome = settings, target, PlanOutcome()
+        self.cases, self.missing = plan_cases(settings)
+        jobs = [job for case in self.cases for job in case.jobs] + theorem_jobs(settings)
+        self.plan, self.jobs = Plan(jobs, identities()), JobFolder(target / "jobs")
+
+    def begin(self) -> None:
+        """Make the folder, with the settings in it."""
+        self.target.mkdir(parents=True, exist_ok=True)
+        write_text(self.target / "settings.yaml", self.settings.to_yaml())
+
+    def write(self) -> None:
+        """Tables and run.json, of what is finished."""
+        write_tables(self.target, self.settings, self.plan, self.cases, self.jobs)
+        met = (self.missing, self.outcome.failed)
+        write_run_record(self.target / "run.json", self.settings, self.plan, self.jobs, *met)
+
+    def end(self, seconds: float) -> Reproduction:
+        """The report, and what became of all."""
+        report, said = _report(self.target)
+        failed = {**self.outcome.failed, **({"report": said} if said else {})}
+        counts = (len(self.outcome.ran), len(self.outcome.kept))
+        return Reproduction(self.target, report, *counts, self.missing, failed, seconds)
 
 
 def plan_cases(settings: ExperimentSettings) -> tuple[list[CasePlan], dict[str, str]]:
     """The jobs of every case whose data can be had, and why the others are missing."""
     cases: list[CasePlan] = []
     missing: dict[str, str] = {}
-    if "nn" in settings.models:
-        _refuse_without_torch(settings.device)
     load = cache(lambda name: len(load_dataset(name).test))  # here and once: workers find a fetched file in the cache
     for dataset, setting in product(settings.datasets, settings.settings):
+        if dataset in missing or not (asked := cases_of(settings, setting, dataset)):
+            continue
         try:
-            rows = 0 if dataset in missing else load(DATA.get((setting, dataset), dataset))
+            rows = load(DATA.get((setting, dataset), dataset))
         except DatasetUnavailableError as error:
-            missing[dataset] = str(error)
-        if dataset not in missing:
-            cases += [plan_case(settings, Case(setting, dataset, model), rows) for model in settings.models]
+            # As published some tables come from other files than elsewhere.
+            missing[dataset if setting == "corrected" else f"{dataset}, as published"] = str(error)
+            continue
+        cases += [plan_case(settings, case, rows) for case in asked]
+        wanted = {name for case in asked for name in settings.methods_of(setting, case.model)}
+        gone = {name: why for name, why in left_out(setting, dataset).items() if name in wanted and dataset in WEIGHTS}
+        missing |= {f"{name} on {dataset}, as published": why for name, why in gone.items()}
     return cases, missing
 
 
@@ -125,97 +188,6 @@ def _refuse_without_torch(device: str) -> None:
     from rocerf.models.network.network import checked_device
 
     checked_device(device)
-
-
-@dataclass
-class _Record:
-    """run.json: what is needed to make the run again, and what it met; runs that were continued are listed.
-
-    Jobs may have been copied here from other machines. Put their sessions (each is in its own run.json) into the list
-    ``sessions`` of this one before going on: they are kept, and a ``note`` is shown in the report.
-    """
-
-    path: Path
-    settings: ExperimentSettings
-    cases: list[CasePlan]
-    jobs: JobFolder
-    missing: dict[str, str]
-    workers: int
-    start: float
-    earlier: list[dict[str, Any]]
-    outcome: PlanOutcome = field(default_factory=PlanOutcome)
-
-    def write(self) -> float:
-        """Write how the run stands now; returns the seconds since its start."""
-        seconds = time.perf_counter() - self.start
-        outcome, versions = self.outcome, _versions()
-        session = {"machine": _machine(), "device": _device(self.settings.device), "workers": self.workers}
-        session |= {"wall_seconds": seconds, "jobs_run": len(outcome.ran), "jobs_kept": len(outcome.kept)}
-        session["versions"] = versions
-        earlier = self.earlier if outcome.kept else []
-        sessions = [*earlier, session] if outcome.ran or not earlier else earlier
-        document: dict[str, Any] = {
-            "preset": self.settings.preset,
-            "wall_seconds": sum(float(part["wall_seconds"]) for part in sessions),
-            "sessions": sessions,
-            "seeds": {"seed": self.settings.seed, "evaluation_seed": self.settings.evaluation_seed},
-            "versions": versions,
-            "data_sha256": {
-                case.case.name: self.jobs.result(case.model_job)["data_sha256"]
-                for case in self.cases
-                if case.model_job in outcome.finished
-            },
-            "missing": self.missing,
-            "failed": outcome.failed,
-        }
-        write_text(self.path, json.dumps(document, indent=1))
-        return seconds
-
-
-def _earlier_sessions(path: Path) -> list[dict[str, Any]]:
-    """The sessions of a run.json that is there already, some perhaps entered by hand."""
-    if not path.exists():
-        return []
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileFormatError(
-            f"Expected the record of an earlier run in {path}, got what cannot be read ({error}); correct or remove it."
-        ) from None
-    sessions = document.get("sessions", []) if isinstance(document, dict) else None
-    if not isinstance(sessions, list) or not all(
-        isinstance(part, dict) and is_number(part.get("wall_seconds")) for part in sessions
-    ):
-        raise FileFormatError(
-            f"Expected an object with a list of sessions in {path}, each with its wall_seconds as a number, got "
-            "something else; correct or remove it."
-        )
-    return sessions
-
-
-def _machine() -> str:
-    return f"{os.cpu_count()} CPU cores, {platform.machine()}, {platform.system()}"
-
-
-@cache
-def _device(name: str) -> str:
-    """Where networks were trained, with the name of a GPU."""
-    if not name.startswith("cuda"):
-        return name
-    import torch
-
-    return f"{name}: {torch.cuda.get_device_name(name)}"
-
-
-@cache
-def _versions() -> dict[str, str]:
-    found = {"rocerf": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # some images have torch on the path but not on record
-            found[package] = str(getattr(sys.modules.get(package), "__version__", "not installed"))
-    return found
 
 
 def _report(target: Path) -> tuple[Path | None, str]:

@@ -21,9 +21,12 @@ from rocerf.data.documents import read_text, yaml_document
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.errors import FileFormatError, OptionError
 from rocerf.evaluation.methods import METHODS, method_names
-from rocerf.models.options import checked_seed, one_of, positive_whole
+from rocerf.models.options import checked_seed, one_of, positive, positive_whole
+from rocerf.reproduction.sweeps import KNOB_OF, VALUES
 
-DATASETS = ("german", "compas", "adult")
+DATASETS = ("german", "compas", "compas-risk", "adult")
+#: The tables that networks are trained on, under the names they are loaded by.
+TABLES = ("german", "german-as-published", "compas", "compas-as-published", "adult")
 MODELS = ("lr", "nn")
 ALL_METHODS = method_names()
 SETTINGS = ("published", "corrected")
@@ -49,18 +52,34 @@ class ExperimentSettings:
         Removals of one job: what an interruption can lose.
     people : int or None
         At most so many denied people; None is all of them.
-    epochs : int, or a number for each table (data sets, and german-as-published)
+    epochs : int, or a number for each table (data sets, and those as published)
         Of every network, retrained ones included.
     k : float
         Share of the rows that the robust methods are to withstand.
     sensitivity_k : tuple of float
         Shares k of the sensitivity figure.
     worst_effort, worst_people :
-        How hard the adversary looks, and at how many people at most.
+        How hard the adversary looks (also that of `retrained` for networks), and at how many people at most.
     simulated : three ints
         Networks that shape, choose and check the promise `simulated`.
     theorem_sizes, theorem_k :
         Training rows and deletions of the check of Theorems 4.1 and 4.2.
+    judge_starts : int
+        Networks retrained without the rows picked for each point, from fresh starts.
+    retrained_people : int
+        At most so many people are answered by `retrained` for networks, which trains networks by the hundred.
+    fresh_starts : three ints
+        Starts, rounds and checking networks of `retrained` for networks (:class:`rocerf.promises.FreshStarts`).
+    sweeps : a list of numbers for each method
+        Values of its knob (:mod:`rocerf.reproduction.sweeps`) beside the one of the tables.
+    sweep_people, sweep_seeds : int
+        At most so many people at each value, not more than ``worst_people`` (0: no sweeps), also in the worst case of
+        networks; and the seeds of networks for which every value is run, other seeds having that of the tables.
+    seeds : int
+        Networks, and autoencoders, trained with so many seeds, from ``seed`` on.
+    seed_people, seed_worst_people : int
+        At most so many people for the seeds after the first: in all, and judged by picked deletions (and answered by
+        `retrained` for networks).
     seed, evaluation_seed : int
         For what is fitted, and for the removals and fresh networks that judge it.
 
@@ -85,6 +104,15 @@ class ExperimentSettings:
     sensitivity_k: tuple[float, ...] = (0.005, 0.01, 0.02, 0.03, 0.05)
     worst_effort: str = "normal"
     worst_people: int = 100
+    judge_starts: int = 5
+    retrained_people: int = 300
+    fresh_starts: tuple[int, ...] = (6, 6, 10)
+    sweeps: Any = field(default_factory=lambda: dict(VALUES))
+    sweep_people: int = 100
+    sweep_seeds: int = 1
+    seeds: int = 5
+    seed_people: int = 300
+    seed_worst_people: int = 30
     simulated: tuple[int, ...] = (40, 60, 20)
     theorem_sizes: tuple[int, ...] = (1000, 2000, 4000, 8000, 16000, 32000)
     theorem_k: tuple[int, ...] = (1, 5, 20)
@@ -95,14 +123,18 @@ class ExperimentSettings:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {name: _named(getattr(self, name), name, known) for name, known in _NAMES.items()}
         checked |= {name: _shares(getattr(self, name), name) for name in ("alphas", "sensitivity_k")}
-        for name in ("simulated", "theorem_sizes", "theorem_k"):
+        for name in ("simulated", "fresh_starts", "theorem_sizes", "theorem_k"):
             values = _listed(getattr(self, name), name)
             checked[name] = tuple(positive_whole(value, f"every entry of {name}") for value in values)
-        if len(checked["simulated"]) != 3:
-            raise OptionError(f"Expected simulated to be three numbers of networks, got {list(checked['simulated'])}.")
+        for name in ("simulated", "fresh_starts"):
+            if len(checked[name]) != 3:
+                raise OptionError(f"Expected {name} to be three numbers, got {list(checked[name])}; give three.")
         checked["epochs"] = _by_dataset(self.epochs, "epochs")
-        for name in ("trials", "chunk", "worst_people", *(() if self.people is None else ("people",))):
+        checked["sweeps"] = _values(self.sweeps)
+        for name in (*_COUNTS, *(() if self.people is None else ("people",))):
             positive_whole(getattr(self, name), name)
+        if self.sweep_people != 0:
+            positive_whole(self.sweep_people, "sweep_people")
         (checked["k"],) = _shares([self.k], "k")
         one_of(self.worst_effort, "worst_effort", EFFORTS)
         if not isinstance(self.device, str):
@@ -146,7 +178,7 @@ class ExperimentSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and texts."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: _plain(value) for name, value in asdict(self).items()}
 
     def to_yaml(self) -> str:
         """The text of a settings file."""
@@ -165,16 +197,44 @@ PRESETS: dict[str, dict[str, Any]] = {
         "trials": 5,
         "people": 40,
         # German has 25 batches an epoch: after 20 epochs its network still decides the same for everybody.
-        "epochs": {"german": 100, "german-as-published": LONGER, "compas": 20, "adult": 20},
+        "epochs": {
+            "german": 100,
+            "german-as-published": LONGER,
+            "compas": 20,
+            "compas-as-published": 20,
+            "adult": 20,
+        },
         "worst_effort": "quick",
         "worst_people": 40,
+        "judge_starts": 2,
+        "retrained_people": 4,
+        "fresh_starts": (2, 2, 2),
+        "sweeps": {
+            "margin": (0.1, 0.5, 1.0),
+            "roar": (0.01, 0.05),
+            "rocerf": (0.001, 0.01),
+        },
+        "sweep_people": 4,
+        "seeds": 2,
+        "seed_people": 20,
+        "seed_worst_people": 3,
         "simulated": (10, 15, 5),
         "theorem_sizes": (1000, 4000, 16000),
     },
     "full": {},
 }
 
+_COUNTS = (
+    *("trials", "chunk", "worst_people", "judge_starts", "retrained_people", "sweep_seeds"),
+    *("seeds", "seed_people", "seed_worst_people"),
+)
 _NAMES = {"datasets": DATASETS, "models": MODELS, "settings": SETTINGS, "methods": ALL_METHODS}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _listed(values: Any, name: str) -> tuple[Any, ...]:
@@ -194,14 +254,28 @@ def _named(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 def _by_dataset(values: Any, name: str) -> dict[str, int]:
     """A number for each table, from one for all or from some by name (the others get 100, the paper's)."""
-    tables = ("german", "german-as-published", "compas", "adult")
     if not isinstance(values, Mapping):
-        return dict.fromkeys(tables, positive_whole(values, name))
-    strange = [key for key in values if key not in tables]
+        return dict.fromkeys(TABLES, positive_whole(values, name))
+    strange = [key for key in values if key not in TABLES]
     if strange:
-        known = ", ".join(tables)
+        known = ", ".join(TABLES)
         raise OptionError(f"Expected {name} for data sets among {known}, got {strange[0]!r}; correct the spelling.")
-    return {key: positive_whole(values.get(key, 100), name) for key in tables}
+    return {key: positive_whole(values.get(key, 100), name) for key in TABLES}
+
+
+def _values(sweeps: Any) -> dict[str, tuple[float, ...]]:
+    """Values of the knobs by method, from small to large."""
+    if not isinstance(sweeps, Mapping):
+        raise OptionError(f"Expected sweeps to be a list of values for each method, got {sweeps!r}; write roar: [0.1].")
+    strange = [name for name in sweeps if name not in KNOB_OF]
+    if strange:
+        known = ", ".join(KNOB_OF)
+        raise OptionError(f"Expected sweeps of methods among {known}, got {strange[0]!r}; correct the spelling.")
+    given = {str(name): _listed(values, f"sweeps of {name}") for name, values in sweeps.items()}
+    return {
+        name: tuple(sorted({positive(value, f"every value of {name} in sweeps") for value in values}))
+        for name, values in given.items()
+    }
 
 
 def _shares(values: Any, name: str) -> tuple[float, ...]:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rocerf.reproduction.experiment import CasePlan, at_k
+from rocerf.reproduction.experiment import mean_and_error
 from rocerf.reproduction.jobs import JobFolder, Plan
+from rocerf.reproduction.planning import CasePlan, at_k
 from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.storage.whole_file import write_text
 
-WHERE = ("setting", "dataset", "model")
+WHERE = ("setting", "dataset", "model", "seed")
 COSTS = ("people", "answered", "l2", "l2_se", "l1", "l1_se", "changed", "distance_to_data")
 #: Tables with rows of every case, and their columns.
 COLUMNS = {
-    "results": (*WHERE, "method", "alpha", "trial", "validity", "validity_all", "answered", "people", "seed"),
+    "results": (
+        *WHERE,
+        "method",
+        "alpha",
+        "trial",
+        "validity",
+        "validity_all",
+        "answered",
+        "people",
+        "evaluation_seed",
+    ),
     "methods": (
         *(*WHERE, "method", *COSTS, "seconds_per_person", "cost_over_plain"),
         *("worst_case_validity", "worst_case_people", "k", "parameters"),
@@ -28,6 +36,11 @@ COLUMNS = {
     "models": (
         *(*WHERE, "train_rows", "test_rows", "denied", "accuracy", "parameters", "seconds_fit", "data_sha256"),
         "epochs",
+    ),
+    "worst": (*WHERE, "method", "k", "people", "validity", "validity_se", "judge"),
+    "sweeps": (
+        *(*WHERE, "method", "knob", "value", "people", "answered", "l2", "l2_se", "l1", "l1_se"),
+        *("random", "random_se", "random_most", "random_most_se", "picked", "picked_se", "judge"),
     ),
     "sensitivity": ("dataset", "k_share", "k", "l2", "alpha", "validity", "validity_se"),
 }
@@ -39,7 +52,7 @@ Row = dict[str, Any]
 def write_tables(
     path: Path, settings: ExperimentSettings, plan: Plan, cases: Sequence[CasePlan], folder: JobFolder
 ) -> None:
-    """Write results.csv, methods.csv, models.csv, sensitivity.csv and theorem.csv from what is finished."""
+    """Write the tables of :data:`COLUMNS` and theorem.csv from what is finished."""
     tables = _Tables(settings, plan, folder)
     for name, columns in COLUMNS.items():
         rows = getattr(tables, name)
@@ -66,7 +79,8 @@ class _Tables:
 
     def results(self, plan: CasePlan) -> Iterable[Row]:
         for method, measured, _ in self.measured(plan, plan.methods):
-            fixed = {**plan.case.where, "method": method, "seed": self.settings.evaluation_seed}
+            fixed = {**plan.case.where, "method": method}
+            fixed["evaluation_seed"] = self.settings.evaluation_seed
             fixed |= {name: measured[name] for name in ("answered", "people")}
             each = zip(self.settings.alphas, measured["validity"], measured["validity_all"], strict=True)
             for alpha, answered, everybody in each:
@@ -81,9 +95,25 @@ class _Tables:
             yield {**plan.case.where, "method": method, **measured, **found}
 
     def models(self, plan: CasePlan) -> Iterable[Row]:
-        fitted = self.found(plan.model_job)
+        own = any(job.name == plan.model_job for job in plan.jobs)  # else it is that of seed 0
+        fitted = self.found(plan.model_job) if own else None
         if fitted is not None:
             yield {**plan.case.where, **fitted}
+
+    def worst(self, plan: CasePlan) -> Iterable[Row]:
+        """The share accepted without the rows picked for each point, of every method."""
+        for method in plan.methods:
+            found = self.found(plan.worst(method))
+            if found is not None:
+                yield {**plan.case.where, "method": method, **found}
+
+    def sweeps(self, plan: CasePlan) -> Iterable[Row]:
+        """One row for each value of each method's knob, from small to large."""
+        found = [(self.plan.jobs[name].inputs, self.found(name)) for name in plan.sweeps]
+        place = {method: place for place, method in enumerate(plan.methods)}
+        for inputs, result in sorted(found, key=lambda pair: (place[pair[0]["method"]], pair[0]["value"])):
+            if result is not None:
+                yield {**plan.case.where, **{name: inputs[name] for name in ("method", "knob", "value")}, **result}
 
     def sensitivity(self, plan: CasePlan) -> Iterable[Row]:
         named = {"rocerf" if share == self.settings.k else at_k(share): share for share in plan.sensitivity}
@@ -97,18 +127,6 @@ class _Tables:
         for job in self.plan:
             if job.kind == "theorem":
                 yield from (self.found(job.name) or {"rows": []})["rows"]
-
-
-def mean_and_error(shares: Sequence[float]) -> tuple[float | None, float | None]:
-    """Mean over trials and its standard error (0 for one trial).
-
-    >>> mean_and_error([1.0, 0.5])
-    (0.75, 0.25)
-    """
-    if not shares:
-        return None, None
-    error = float(np.std(shares, ddof=1) / math.sqrt(len(shares))) if len(shares) > 1 else 0.0
-    return float(np.mean(shares)), error
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:

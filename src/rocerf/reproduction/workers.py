@@ -25,6 +25,9 @@ from typing import Any
 #: Seconds between two looks at whether Ctrl-C was pressed.
 LOOK = 0.2
 
+#: Environment variables in which numerical libraries look for the number of their threads.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
 #: Seconds that a terminated worker gets before it is killed.
 GRACE = 3.0
 
@@ -34,6 +37,7 @@ class _Worker:
     process: SpawnProcess
     pipe: Connection
     name: str = ""
+    kind: str = ""
 
 
 class WorkerPool:
@@ -62,10 +66,16 @@ class WorkerPool:
         """How many more tasks can be taken now."""
         return self.size - len(self.running)
 
-    def submit(self, name: str, arguments: tuple[Any, ...]) -> None:
-        """Give a task to an idle worker, or to a new one."""
-        worker = next((worker for worker in self._workers if not worker.name), None) or self._start()
-        worker.name = name
+    def submit(self, name: str, arguments: tuple[Any, ...], kind: str = "") -> None:
+        """Give a task to an idle worker that last did the same kind, to a new one, or else to any idle one.
+
+        What is prepared for a kind (a place on a GPU, say) is then prepared in few processes.
+        """
+        idle = [worker for worker in self._workers if not worker.name]
+        alike = next((worker for worker in idle if worker.kind == kind), None)
+        full = len(self._workers) >= self.size and bool(idle)
+        worker = alike or (idle[0] if full else self._start())
+        worker.name, worker.kind = name, kind
         with suppress(OSError):  # one that has just died is found by `ended`, its task lost
             worker.pipe.send(arguments)
 
@@ -94,7 +104,7 @@ class WorkerPool:
         context = multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         process = context.Process(target=_work, args=(there, self.function), daemon=True)
-        with _deaf_children():
+        with _deaf_children(), _single_threaded_children():
             process.start()
         there.close()  # so that the end of the worker is the end of the pipe
         self._workers.append(_Worker(process, here))
@@ -132,7 +142,6 @@ def _work(pipe: Connection, function: Callable[..., Any]) -> None:
 def _quiet() -> None:
     """One thread a process: the processes are the parallelism. Ctrl-C is for the parent, which stops us."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OMP_NUM_THREADS"] = "1"
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
@@ -141,6 +150,21 @@ def _quiet() -> None:
     except ImportError:
         return
     torch.set_num_threads(1)
+
+
+@contextmanager
+def _single_threaded_children() -> Iterator[None]:
+    """Numerical libraries of processes started in here have one thread from the first import on."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

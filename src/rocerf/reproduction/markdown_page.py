@@ -1,0 +1,167 @@
+"""The report of a run as Markdown, for docs/reproduction.md and the README: the same words, from the same tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rocerf.html import Paragraph, Points, Table
+from rocerf.reproduction.answers import HOLDS, answers
+from rocerf.reproduction.claims import claims
+from rocerf.reproduction.costs import cost_summary, outside_sentences
+from rocerf.reproduction.findings import ABOUT_THE_PAPER, own_evidence
+from rocerf.reproduction.frontier import beaten_table, frontiers_of
+from rocerf.reproduction.published import METHODS, MODELS, shipped
+from rocerf.reproduction.report_tables import (
+    RIVALS,
+    Rows,
+    accuracy_rows,
+    beaten_rows,
+    claim_rows,
+    cost_rows,
+    worst_rows,
+)
+from rocerf.reproduction.run_facts import what_was_run
+from rocerf.reproduction.tables import accuracy_table, cost_table, validity_curves_of
+from rocerf.reproduction.words import percent, theorem_sentences
+
+if TYPE_CHECKING:
+    from rocerf.reproduction.tables import Results
+
+TEXT = shipped("report.yaml")
+
+
+def answers_text(results: Results) -> str:
+    """The three answers as a list."""
+    found = [f"**{a.question}. {a.verdict}** {a.sentence}".strip() for a in answers(results)]
+    return f"{_bullets(found)}\n"
+
+
+def page(results: Results, figures: str) -> str:
+    """Everything between the page's markers; ``figures`` is where its drawings lie, seen from the page."""
+    parts = [
+        answers_text(results).strip(),
+        _plain(TEXT["holds"].format(holds=percent(HOLDS, 0))),
+        *_curves(results, figures),
+        *_costs(results),
+        "## Accuracy",
+        _table(["", "paper", "as published", "corrected", "denied", "denied, corrected"], _accuracy(results)),
+        "## Validity as more rows are deleted at random",
+        "Shares are of all denied people, as in the paper; whoever got no answer has no valid one.",
+        *(
+            _figure(figures, f"validity_{model}", f"{name}: average validity by share of deleted rows")
+            for model, name in (("lr", "Logistic regression"), ("nn", "Networks"))
+            if (results.models["model"] == model).any()
+        ),
+        *_worst(results),
+        "## The paper's claims, one by one",
+        _table(["the paper says", "here", "figures"], claim_rows(claims(results, validity_curves_of(results)))),
+        *_theory(results, figures),
+        "## What we found about the paper's data and code",
+        _bullets(f"**{title}** {text}" for title, text in ABOUT_THE_PAPER.items()),
+        "From this run:",
+        _bullets(own_evidence(results)),
+        "## What was run",
+        *_run(results),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _curves(results: Results, figures: str) -> Iterable[str]:
+    yield "## Validity against cost"
+    yield _plain(TEXT["curves"])
+    frontiers = frontiers_of(results)
+    for model, name in MODELS.items():
+        if any(f.model == model for f in frontiers):
+            words = f"Validity against cost, {name}: rows deleted at random on the left, picked on the right"
+            yield _figure(figures, f"curves_{model}", words)
+    beaten = beaten_table(results)
+    if len(beaten):
+        yield "### Who is as valid for less?"
+        yield _plain(TEXT["beaten"])
+        yield _table(["target", *(METHODS[m] for m in RIVALS)], beaten_rows(beaten))
+
+
+def _costs(results: Results) -> Iterable[str]:
+    yield "## Cost, beside the paper's"
+    yield _plain(TEXT["published"])
+    yield _plain(TEXT["cost"])
+    for model, name in MODELS.items():
+        table = cost_table(results, "l2", model)
+        yield f"### L2 cost, {name}"
+        yield f"**{cost_summary(table, model)}**"
+        shown = table[table["published_verdict"] != ""]
+        yield _table(["", "paper", "as published", "against the paper", "corrected"], cost_rows(shown))
+        outside = outside_sentences(table, model, "l2")
+        yield _bullets(outside)
+        yield f"In L1 norm: {cost_summary(cost_table(results, 'l1', model), model, 'l1')}"
+
+
+def _accuracy(results: Results) -> Rows:
+    return accuracy_rows(accuracy_table(results))
+
+
+def _worst(results: Results) -> Iterable[str]:
+    yield "## The worst deletions"
+    if results.worst is None:
+        yield "Not measured in this run."
+        return
+    yield _plain(TEXT["worst"])
+    yield _table(["", "k", "as published", "cost", "corrected", "cost"], worst_rows(results))
+
+
+def _theory(results: Results, figures: str) -> Iterable[str]:
+    yield "## Sensitivity to k, and the theorems"
+    if results.sensitivity is not None:
+        yield _figure(figures, "sensitivity", "Validity of the paper's method for several k")
+    if results.theorem is not None:
+        yield _figure(figures, "theorem", "Extra cost against k/n, and the bounds of Theorems 4.1 and 4.2")
+        yield _bullets(theorem_sentences(results.theorem))
+
+
+def _run(results: Results) -> Iterable[str]:
+    """The report's tables of facts and sittings, and what is missing."""
+    for part in what_was_run(results, validity_curves_of(results), TEXT["sittings"]):
+        if isinstance(part, Table):
+            yield _table(part.head or ["", ""], list(part.rows))
+        elif isinstance(part, Points):
+            yield _bullets(part.texts)
+        elif isinstance(part, Paragraph):
+            yield _plain(part.text)
+
+
+def _plain(text: str) -> str:
+    """Text of the report without its markup, code and bold as in Markdown.
+
+    >>> _plain("<b>a</b> <code>b</code>")
+    '**a** `b`'
+    """
+    return re.sub(r"</?b>", "**", re.sub(r"</?code>", "`", text))
+
+
+def _table(head: Sequence[str], rows: Rows) -> str:
+    """A Markdown table; titles across it become a bold first cell."""
+    lines = [_row(*head), "|" + "---|" * len(head)]
+    for row in rows:
+        cells = [f"**{row}**", *[""] * (len(head) - 1)] if isinstance(row, str) else [_cell(cell) for cell in row]
+        lines.append(_row(*cells))
+    return "\n".join(lines)
+
+
+def _cell(cell: str) -> str:
+    bold = '<span class="out">' in cell or "<b>" in cell
+    text = re.sub(r"<[^>]*>", "", cell)
+    return f"**{text}**" if bold else text
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _figure(folder: str, name: str, words: str) -> str:
+    return f"![{words}]({folder}/{name}.svg)"
+
+
+def _bullets(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
