@@ -200,7 +200,7 @@ def measure_speed() -> dict[str, Any]:
 
 
 def _batched_seconds(models: Any, model: rocerf.LogisticModel, deleted: list[Any]) -> float:
-    from rocerf.deletion.batched_newton import Deletions
+    from rocerf.deletion.deletions import Deletions
 
     sets = [model.train.positions(ids) for ids in deleted]
     deletions = Deletions.of(sets, max(map(len, sets)))

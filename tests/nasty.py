@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import expit
 
 from rocerf import LogisticModel, TrainingSet
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions
 
 KINDS = (
     "plain",

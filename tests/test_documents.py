@@ -81,6 +81,10 @@ def test_measured_tables_are_those_of_the_recorded_runs() -> None:
         shown = tool.MARKED.search((ROOT / name).read_text("utf-8"))
         assert shown is not None
         assert shown[2] == table(), f"{name} differs from its record: run tools/recorded_figures.py"
+    for name in tool.ANSWERED:
+        said = tool.ANSWERS.search((ROOT / name).read_text("utf-8"))
+        assert said is not None
+        assert said[2] == tool.reproduction_answers(), f"{name} differs from its record: run tools/recorded_figures.py"
 
 
 def test_every_recorded_run_kept_its_limits() -> None:
@@ -94,6 +98,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "curvature_cpu",
         "german_puzzle",
         "picked_networks",
+        "trees",
     }
     assert set(results) == {
         "validity",
@@ -125,9 +130,10 @@ def test_every_recorded_run_kept_its_limits() -> None:
     assert results["first_order"]["measured"]["call"]["floors"] <= 6
     assert results["first_order"]["measured"]["peak_gib"] <= 1.5
     picked = results["picked_networks"]["measured"]
-    for name, least, most in (("compas", 0.99, 1.10), ("german", 0.97, 1.55), ("adult", 0.97, 1.60)):
+    for name, least, most in (("compas", 0.99, 1.10), ("german", 0.98, 1.55), ("adult", 0.99, 1.60)):
         ours = picked[name]["methods"]["retrained"]
-        assert ours["answered"] == ours["people"]
+        assert ours["answered"] >= 0.99 * ours["people"]
+        assert ours["random"] >= picked[name]["methods"]["simulated"]["random"]
         assert ours["l2"] <= most
         assert min(ours[judge]["accepted"] for judge in ("itself", "outsider_1", "outsider_2", "thorough")) >= least
     for row in results["certificate"]["measured"]["rows"]:

@@ -14,8 +14,9 @@ from scipy.special import expit
 
 from problems import random_training_set
 from rocerf import LogisticModel
-from rocerf.deletion import batched_newton, row_effects
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions
+from rocerf.deletion import row_effects, squares
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.row_effects import StreamedRowEffects
 from rocerf.errors import OptionError
 from rocerf.models.logistic import objective
@@ -118,8 +119,8 @@ def test_looks_at_many_models(options: dict, pairs: str, monkeypatch: pytest.Mon
 
     def chunk_sizes(size: int) -> None:
         columns = len(np.triu_indices(len(model.theta))[0])
-        monkeypatch.setattr(batched_newton, "CHUNK", size)
-        monkeypatch.setattr(batched_newton, "PAIRS_BYTES", 2**28 if pairs == "kept" else 64 * columns * min(size, 6))
+        monkeypatch.setattr(squares, "CHUNK", size)
+        monkeypatch.setattr(squares, "PAIRS_BYTES", 2**28 if pairs == "kept" else 64 * columns * min(size, 6))
 
     x, sign = model.design(model.train.X), 1 - 2 * model.train.y
     for gradients, hessians, pulls in in_every_way(lambda: looks(model, thetas, sets), chunk_sizes):

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rocerf.recourse.result import Recourse as Recourse
     from rocerf.recourse.result import Recourses as Recourses
     from rocerf.recourse.result import Status as Status
+    from rocerf.runners import running as running
     from rocerf.storage.state import State as State
 
 #: Public name -> module that defines it, imported on first use so that ``import rocerf`` is cheap.
@@ -68,6 +69,7 @@ _HOMES = {
     "list_datasets": "rocerf.data.datasets",
     "load_dataset": "rocerf.data.datasets",
     "load_raw": "rocerf.data.raw_tables",
+    "running": "rocerf.runners",
 }
 _ROOMS = ("baselines", "evaluation", "promises", "reproduction")
 

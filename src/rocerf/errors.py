@@ -22,6 +22,7 @@ The tree::
     │   └── DidNotTrainError       a network that diverged, or decides the same for everybody
     ├── OptionError              an option of ours with an impossible value (k, delta, cost, ...)
     ├── FileFormatError          a file that is not what it should be
+    ├── RunnerError              a cluster that did not finish its work
     ├── NotRemovedError          old files that stay though they were replaced
     └── MissingExtraError        an optional dependency is not installed
 """
@@ -91,6 +92,10 @@ class OptionError(RocerfError, ValueError):
 
 class FileFormatError(RocerfError, ValueError):
     """A file whose content is not what was expected."""
+
+
+class RunnerError(RocerfError, RuntimeError):
+    """A cluster that was lost before a pass over the rows was finished."""
 
 
 class NotRemovedError(RocerfError, OSError):

@@ -26,7 +26,14 @@ table.facts td, table.words td:last-child { text-align: left; }
 summary { cursor: pointer; margin: .6rem 0; } ul.notes { list-style: none; }
 .scroll { overflow-x: auto; } svg { max-width: 100%; height: auto; } figure { margin: 1rem 0; }
 figcaption, .small, ul.said { color: #444; font-size: .9rem; } ul.said li { margin: .25rem 0; }
+ul.answers { list-style: none; padding: 0; font-size: 1.05rem; }
+ul.answers li { margin: .8rem 0; padding-left: .9rem; border-left: 4px solid #0072B2; }
+span.in { color: #00664a; } span.out { color: #8a2b00; font-weight: 600; background: #fbeee6; padding: 0 .25rem; }
+.panels { display: flex; flex-wrap: wrap; gap: .5rem; } .panels svg { flex: 1 1 21rem; min-width: 0; max-width: 31rem; }
+table.dense { font-size: .84rem; } table.dense th, table.dense td { padding: .22rem .45rem; }
+table.claims td { white-space: normal; text-align: left; vertical-align: top; } table.claims th { text-align: left; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .85rem; } code { font-size: .92em; }
+@media (max-width: 40rem) { figure > svg { max-width: none; width: 44rem; } figure { overflow-x: auto; } }
 @media print { body { margin: 0; } figure, tr { break-inside: avoid; } }
 """
 

@@ -86,11 +86,11 @@ def register_runner(name: str, runner: Runner) -> None:
 
 
 @contextmanager
-def using(name: str) -> Iterator[None]:
-    """Within this context the passes over rows of the whole process take the runner of this name."""
-    if name not in RUNNERS:
-        raise OptionError(f"Expected one of the runners {', '.join(RUNNERS)}, got {name!r}; register it first.")
-    _chosen.append(RUNNERS[name])
+def using(runner: str | Runner) -> Iterator[None]:
+    """Within this context the passes over rows of the whole process take this runner, or the one of this name."""
+    if isinstance(runner, str) and runner not in RUNNERS:
+        raise OptionError(f"Expected one of the runners {', '.join(RUNNERS)}, got {runner!r}; register it first.")
+    _chosen.append(RUNNERS[runner] if isinstance(runner, str) else runner)
     try:
         yield
     finally:

@@ -11,8 +11,9 @@ import pytest
 from nasty import problems
 from problems import random_training_set
 from rocerf import LogisticModel, TrainingSet
-from rocerf.deletion import batched_newton
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions
+from rocerf.deletion import squares
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions
 
 OPTIONS = [{"C": 1.0}, {"gamma": 0.02}, {"C": 5.0, "fit_intercept": False}, {"C": 0.5, "class_weight": {0: 2.0}}]
 
@@ -119,9 +120,9 @@ def test_pairs_made_in_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
     deletions = Deletions.of(random_sets(50, 5, 3), 3)
     thetas = np.tile(model.theta, (5, 1))
     whole = BatchedNewton(model).look(thetas, deletions)
-    monkeypatch.setattr(batched_newton, "PAIRS_BYTES", 1000)
+    monkeypatch.setattr(squares, "PAIRS_BYTES", 1000)
     chunked = BatchedNewton(model)
-    assert chunked._products[1] is None
+    assert chunked.squares.kept is None
     np.testing.assert_allclose(chunked.look(thetas, deletions).hessians, whole.hessians, atol=1e-10)
 
 
@@ -139,16 +140,16 @@ def test_harms_with_leverage_are_exact_one_row_newton_steps() -> None:
 
 @pytest.mark.parametrize("share", [0.0, np.inf], ids=["dense", "sparse"])
 def test_products_of_columns_are_the_same_however_they_are_kept(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batched_newton, "SPARSE", share)
-    monkeypatch.setattr(batched_newton, "CHUNK", 7)
+    monkeypatch.setattr(squares, "SPARSE", share)
+    monkeypatch.setattr(squares, "CHUNK", 7)
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(size=50), np.eye(5)[rng.integers(5, size=50)], np.eye(4)[rng.integers(4, size=50)]])
     model = LogisticModel.fit(TrainingSet(X, rng.integers(2, size=50)), scale=False)
     many = BatchedNewton(model)
-    _, products = many._products
+    products = many.squares.kept
     assert len(products) == 8
     assert all(isinstance(part, np.ndarray) == (share == 0.0) for part in products)
-    first, second = many.pairs
+    first, second = many.squares.pairs
     together = np.concatenate([part if share == 0.0 else part.toarray() for part in products])
     np.testing.assert_allclose(together, many.X[:, first] * many.X[:, second], atol=1e-12)
     thetas = model.theta + rng.normal(size=(3, len(model.theta)))

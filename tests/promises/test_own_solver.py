@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rocerf
 from own_fits import PIPELINES, K, audited, fitted, loans, refitted_scores
@@ -17,7 +18,7 @@ from rocerf.errors import OptionError
 from rocerf.evaluation.metrics import average_validity, worst_case_validity
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.promises import Certified, FirstOrder, Retrained
-from rocerf.promises.allowance import SAFETY, Allowance
+from rocerf.promises.allowance import SAFETY, SAFETY_OF_RANDOM_FITS, Allowance
 from rocerf.promises.promise import Learning, NearPoint
 
 
@@ -194,3 +195,32 @@ def test_points_are_read_while_another_thread_fits(taken: Any, monkeypatch: pyte
 
     monkeypatch.setattr(allowance, "_fits", Watched(list(allowance._fits.items())[:2]))
     assert np.isfinite(promise.check(train.X[:3], train.X[:3])).all()
+
+
+@pytest.mark.slow
+def test_fits_that_are_random_are_allowed_for(figures: list[str]) -> None:
+    """The user's refit is another one each time: with the allowance of settled fits 1 of 720 was refused."""
+    random = clone(PIPELINES["saga"]).set_params(logisticregression__random_state=None)
+    frame, y = loans()
+    pipeline = fitted(random, frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y)
+    explainer = rocerf.Rocerf(model, K, effort="quick")
+    people = loans(60, seed=1)[0]
+    recourses = explainer.explain(people[pipeline.predict(people) == 0])
+    allowance = explainer.promise.allowance
+    assert (allowance.varies, allowance.safety) == (True, SAFETY_OF_RANDOM_FITS)
+    assert any("fits of the same rows differ" in said for said in map(str, recourses.settings.assumptions))
+    deleted = list(rocerf.Adversary(model, K, seed=9).attack_all(recourses.matrix).deleted_rows)
+    np.random.seed(11)  # noqa: NPY002 - scikit-learn draws from here where the state is open
+    scores = [refitted_scores(pipeline, frame, y, deleted, recourses.points, whole=False) for _ in range(8)]
+    figures.append(f"random refits: {np.sum(np.array(scores) < 0)} of {np.size(scores)} answers refused")
+    assert np.ptp(scores, axis=0).max() > 0
+    assert (np.array(scores) >= 0).all()
+
+
+def test_a_settled_state_or_solver_does_not_vary() -> None:
+    frame, y = loans()
+    for name, settled in (("saga", True), ("minmax", True)):
+        model = rocerf.from_pipeline(fitted(PIPELINES[name], frame, y), frame, y)
+        assert model.own_refit.varies is not settled
+        assert model.own_refit.refits == 0  # nothing was fitted to find that out

@@ -13,6 +13,7 @@ from rocerf import Adversary, FeatureSchema, LogisticModel, Rocerf, Status, Trai
 from rocerf.data.feature import Feature
 from rocerf.deletion.worst_rows import drops_by_duality, find_worst_rows
 from rocerf.promises import Certified, FirstOrder, Retrained
+from rocerf.promises.plain import Plain
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.master import Master
@@ -85,6 +86,19 @@ def _free(people: np.ndarray) -> FeasibleSet:
     return FeasibleSet.around(people, None)
 
 
+class _Accepting:
+    """A model that accepts everything."""
+
+    def __init__(self, model: LogisticModel) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def deployed_score(self, X: Any) -> np.ndarray:
+        return np.ones(len(X))
+
+
 @pytest.mark.parametrize("weakened", ["rules", "model", "promise"])
 def test_weakening_any_check_of_the_gate_lets_something_through(weakened: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate is all there is between a careless solver and a person: each of its checks withholds something."""
@@ -96,8 +110,6 @@ def test_weakening_any_check_of_the_gate_lets_something_through(weakened: str, m
     promise = "plain-like" if weakened == "model" else "certified"
 
     def answered() -> int:
-        from rocerf.promises.plain import Plain
-
         asked: Any = Plain(model) if promise == "plain-like" else promise
         explainer = Rocerf(model, 0 if promise == "plain-like" else 1, promise=asked, schema=schema)
         found = explainer.explain_by(lambda master, _: barely_accepted(master, model, room), people)
@@ -107,8 +119,9 @@ def test_weakening_any_check_of_the_gate_lets_something_through(weakened: str, m
     if weakened == "rules":
         monkeypatch.setattr(FeasibleSet, "holds", lambda self, X: np.ones(len(X), bool))
     elif weakened == "model":
-        unasked = property(lambda self: Gate(self.model, self.promise, self.delta, confirms=False))
+        unasked = property(lambda self: Gate(_Accepting(self.model), self.promise, self.delta))
         monkeypatch.setattr(Rocerf, "gate", unasked)
+        monkeypatch.setattr(Plain, "check", lambda self, X, *_: np.ones(len(X)))
     else:
         monkeypatch.setattr(Certified, "check", lambda self, X, *_: np.ones(len(X)))
     assert answered() > 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rocerf.explainer.explainer import Rocerf
 
 
+@opt.with_runner
 def attack(
     train: opt.Train,
     label: opt.Label,
@@ -37,6 +38,8 @@ def attack(
     schema: opt.SchemaFile = None,
     c: opt.InversePenalty = 1.0,
     seed: opt.Seed = 1,
+    runner: opt.Runner = "auto",
+    scheduler: opt.Scheduler = None,
     training_rows: opt.ShowRows = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -91,6 +94,7 @@ def _print_worst(attacks: Attacks, survive: float) -> None:
     )
 
 
+@opt.with_runner
 def recheck(
     train: opt.Train,
     label: opt.Label,
@@ -107,6 +111,8 @@ def recheck(
     preprocessing: opt.Preprocessing = None,
     c: opt.InversePenalty = 1.0,
     refit: opt.Refit = None,
+    runner: opt.Runner = "auto",
+    scheduler: opt.Scheduler = None,
     as_json: opt.Json = False,
 ) -> None:
     """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""

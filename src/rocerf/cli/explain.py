@@ -74,6 +74,7 @@ def schema(
         say(f"Written: {out}")
 
 
+@opt.with_runner
 def explain(
     train: opt.Train,
     label: opt.Label,
@@ -100,6 +101,8 @@ def explain(
     seed: opt.Seed = 0,
     audit: Annotated[bool, typer.Option(help="With simulated: look at rows picked to do harm, too.")] = False,
     save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
+    runner: opt.Runner = "auto",
+    scheduler: opt.Scheduler = None,
     training_rows: opt.ShowRows = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -124,7 +127,7 @@ def explain(
     if as_json:
         print_document(_json_of(batches, alternatives, training_rows))
     else:
-        _print_summary(batches, written.paths, show=not files, unruled=schema is None and not immutable)
+        _print_summary(batches, written.paths, show=not files, unruled=schema is None and not immutable, audit=audit)
     written.complain()
 
 
@@ -199,12 +202,13 @@ def _plain_schema(train: Any) -> FeatureSchema:
     """Numbers move freely; columns of 0 and 1 are questions, and nobody is asked to be 1.13 of something."""
     from dataclasses import replace
 
+    from rocerf.data.column_statistics import are_answers
     from rocerf.data.guess import Guess
     from rocerf.data.schema import FeatureSchema, Kind
 
     made = FeatureSchema.free(train.columns)
-    for name, column in zip(train.columns, train.X.T, strict=True):
-        if ((column == 0) | (column == 1)).all():
+    for name, answers in zip(train.columns, are_answers(train.X), strict=True):
+        if answers:
             made = made.edit(name, kind=Kind.BINARY)
     return replace(made, guessed=Guess.of(made, fields=("kind",)))
 
@@ -276,7 +280,9 @@ def _json_of(batches: Sequence[Recourses], alternatives: int, training_rows: boo
     return texts[0] if alternatives == 1 else f'{{"alternatives": [{", ".join(texts)}]}}'
 
 
-def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, show: bool, unruled: bool) -> None:
+def _print_summary(
+    batches: Sequence[Recourses], written: Sequence[Path], *, show: bool, unruled: bool, audit: bool
+) -> None:
     import numpy as np
 
     from rocerf.recourse.result import Status
@@ -297,7 +303,7 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
         say(f"Promise: {settings.sentence}.")
     for number, batch in enumerate(batches[1:], start=2):
         say(f"{int(batch.answered.sum())} of them have {number} options or more.")
-    _print_checks(recourses)
+    _print_checks(recourses, audit)
     for status in dict.fromkeys(recourses.statuses):
         if status is not Status.ANSWERED:
             first = recourses.statuses.index(status)
@@ -315,12 +321,17 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
         say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
 
 
-def _print_checks(recourses: Recourses) -> None:
+def _print_checks(recourses: Recourses, audit: bool) -> None:
     k = recourses.settings.k
     if recourses.held_out is not None:
         say(f"Checked: {recourses.held_out}.")
     if recourses.picked is not None:
         say(f"Not promised, with up to {k} {'row' if k == 1 else 'rows'} picked to do harm: {recourses.picked}.")
+    elif audit:
+        say(
+            "No audit with rows picked to do harm: nobody was answered, or the model comes out the same each time it "
+            "is trained on the same rows, so that its copies would be no trials. rocerf attack looks for such rows."
+        )
 
 
 def _number(text: str, option: str) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rocerf.audit.recheck import check_same_model
 from rocerf.cli.csv_files import read_csv, write_csv
+from rocerf.cli.parquet_files import RowsInParquet, is_parquet, labels_in, parquet_frame
 from rocerf.data.documents import read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
 from rocerf.deletion.attacks import Attack, Attacks
@@ -36,15 +37,13 @@ SURVIVE = 0.95
 
 
 def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
-    """A CSV (also gzipped) or Parquet file as a DataFrame; ids in a CSV are kept as they are written."""
-    import pandas as pd
-
-    if not path.is_file():
+    """A CSV (also gzipped), Parquet file or folder as a DataFrame; ids in a CSV are kept as they are written."""
+    if not path.exists():
         raise FileFormatError(f"Expected a file at {path}, found none; check the path.")
     name = path.name.lower()
     try:
-        if name.endswith((".parquet", ".pq")):
-            return pd.read_parquet(path)
+        if is_parquet(path):
+            return parquet_frame(path)
         if name.endswith((".csv", ".csv.gz")):
             return read_csv(path, id_column)
     except RocerfError:
@@ -69,6 +68,10 @@ class LabelledRows:
         """The rows as numbers; columns of text are refused."""
         return TrainingSet(self.frame, self.labels, favourable=self.favourable)
 
+    def kept_on_disk(self) -> TrainingSet:
+        """The same, on the disk where they are in files that can be read in parts."""
+        return self.training_set()
+
 
 def read_training_set(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> TrainingSet:
     """Training rows from a file: all columns but the label and the ids are features, and numbers."""
@@ -87,19 +90,28 @@ def read_features(path: Path, *, label: str, id_column: str | None = None) -> tu
     return frame.drop(columns=label), frame[label]
 
 
-def read_labelled_rows(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> LabelledRows:
+def read_labelled_rows(
+    path: Path, *, label: str, favourable: str, id_column: str | None = None
+) -> LabelledRows | RowsInParquet:
     """Training rows from a file with their labels.
 
     ``favourable`` is text, as typed on a command line; it is matched to the label it spells.
     """
+    if is_parquet(path):
+        return RowsInParquet(path, label, _typed_as(labels_in(path, label), favourable, label), id_column)
     frame, labels = read_features(path, label=label, id_column=id_column)
-    spelled = {_spelling(value): value for value in labels.dropna().unique().tolist()}
+    return LabelledRows(frame, labels.to_numpy(), _typed_as(labels.dropna().unique().tolist(), favourable, label))
+
+
+def _typed_as(labels: Iterable[Any], favourable: str, column: str) -> Any:
+    """The label that is typed so."""
+    spelled = {_spelling(value): value for value in labels}
     if favourable not in spelled:
         raise LabelError(
-            f"Expected the favourable label to be one of {_shown(spelled)} in column {label!r}, got {favourable!r}; "
+            f"Expected the favourable label to be one of {_shown(spelled)} in column {column!r}, got {favourable!r}; "
             "name it with --favourable."
         )
-    return LabelledRows(frame, labels.to_numpy(), spelled[favourable])
+    return spelled[favourable]
 
 
 def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:

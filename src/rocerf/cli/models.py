@@ -12,6 +12,7 @@ from rocerf.errors import DataError, FileFormatError, OptionError
 
 if TYPE_CHECKING:
     from rocerf.cli.files import LabelledRows
+    from rocerf.cli.parquet_files import RowsInParquet
     from rocerf.data.schema import FeatureSchema
     from rocerf.data.training_set import TrainingSet
     from rocerf.explainer.explainer import Rocerf
@@ -42,7 +43,7 @@ class ModelFiles:
             raise OptionError("Expected --model or --pipeline, got both; drop one.")
 
 
-def model_of(rows: LabelledRows, files: ModelFiles, rules: FeatureSchema | None = None) -> Refittable:
+def model_of(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: FeatureSchema | None = None) -> Refittable:
     """The model with its training rows; ``rules`` is the schema that a pipeline's columns are read by."""
     if files.pipeline is not None:
         return _pipeline_model(files.pipeline, rows, rules, str(files.preprocessing or PreprocessingName.FROZEN))
@@ -70,7 +71,9 @@ def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
     return Rocerf.load(folder, model=LogisticModel.load(folder / "model.npz", pipeline=fitted))
 
 
-def _pipeline_model(path: Path, rows: LabelledRows, rules: FeatureSchema | None, preprocessing: str) -> LogisticModel:
+def _pipeline_model(
+    path: Path, rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, preprocessing: str
+) -> LogisticModel:
     """The model of a pipeline read from a file, on the columns that it takes."""
     from rocerf.models.sklearn.pipeline import from_pipeline
     from rocerf.models.sklearn.skops_file import load_skops_pipeline
@@ -83,7 +86,9 @@ def _pipeline_model(path: Path, rows: LabelledRows, rules: FeatureSchema | None,
     return model
 
 
-def _numeric_model(rows: LabelledRows, rules: FeatureSchema | None, path: Path | None, c: float) -> Refittable:
+def _numeric_model(
+    rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, path: Path | None, c: float
+) -> Refittable:
     """A model of a table of numbers: a logistic one fitted here, or whatever is in the file."""
     from rocerf.data.feature import Kind
     from rocerf.models.logistic.model import LogisticModel
@@ -95,7 +100,7 @@ def _numeric_model(rows: LabelledRows, rules: FeatureSchema | None, path: Path |
             f"Expected --pipeline for a schema with categories such as {texts[0]!r}, got none: something must turn "
             "them into numbers; fit a pipeline, or make them columns of 0 and 1."
         )
-    train = rows.training_set()
+    train = rows.kept_on_disk() if path is None else rows.training_set()
     if path is not None and path.name.lower().endswith(".npz"):
         return _saved_model(path, train)
     return LogisticModel.fit(train, C=c) if path is None else LogisticModel.from_sklearn(load_skops_model(path), train)

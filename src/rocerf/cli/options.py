@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -97,4 +99,19 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]
 ShowRows = Annotated[
     bool, typer.Option("--training-rows", help="Add ids of the worst training rows: other people's data.")
 ]
+Runner = Annotated[str, typer.Option(help="Who walks over the training rows: auto, serial, threads or dask.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, whose workers read the same files.")]
 Columns = list[str] | None
+
+
+def with_runner(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options ``runner`` and ``scheduler``, in which passes over rows are run so."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        from rocerf.runners import running
+
+        with running(options["runner"], scheduler=options["scheduler"]):
+            command(**options)
+
+    return run

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.column_statistics import extremes
 from rocerf.data.documents import yaml_document
 from rocerf.data.guess import Guess
 from rocerf.data.schema import Feature, FeatureSchema, Kind
@@ -83,7 +84,7 @@ def bounded_schema(features: Iterable[Feature], train: TrainingSet) -> FeatureSc
     >>> [(f.lower, f.upper) for f in schema]
     [(3.0, 5.0), (0.0, 1.0)]
     """
-    lowest, highest = train.X.min(axis=0), train.X.max(axis=0)
+    lowest, highest = extremes(train.X)
     bounded = tuple(
         # An indicator that no training row has is still a yes/no question.
         replace(feature, lower=0.0, upper=1.0)

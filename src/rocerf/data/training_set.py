@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocerf.data.column_statistics import centre_of, spread_of, units
 from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, plain, some, unmasked
+from rocerf.data.disk_rows import CHUNK, RowsOnDisk
 from rocerf.errors import DataError, FileFormatError, IdError, LabelError
+from rocerf.passes import chunks
 from rocerf.storage.state import State
 
 if TYPE_CHECKING:
@@ -21,9 +24,6 @@ if TYPE_CHECKING:
 
 #: The state of a training set.
 FORMAT = "rocerf-training-set/1"
-
-#: Relative difference of numbers that are equal but for rounding: a few units in the last place.
-ROUNDING = 8 * np.finfo(np.float64).eps
 
 #: Spreads beyond which slopes, moves or costs of a column are no numbers any more.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-300, 1e300
@@ -94,7 +94,37 @@ class TrainingSet:
             from_frame=columns is not None,
         )
 
-    def _with(self, **changes: NDArray[Any] | None) -> TrainingSet:
+    @classmethod
+    def from_parquet(
+        cls,
+        source: Any,
+        *,
+        label: str,
+        id: str | None = None,
+        columns: Iterable[str] | None = None,
+        favourable: Any = 1,
+        sample_weight: str | None = None,
+    ) -> TrainingSet:
+        """Rows in Parquet that stay on the disk: a file, a folder of files, a list, or a PyArrow dataset.
+
+        ``label``, ``id`` and ``sample_weight`` name columns; ``columns`` are the features, by default all others.
+        Without ``id``, ids are the index that pandas wrote, or row numbers. The rows are read once, in batches, into a
+        working copy among the temporary files, 8 bytes a number; no more than a chunk of them is in memory. Deletions
+        are masks over that copy. See ``docs/scale.md``. Needs the extra ``scale``.
+        """
+        from rocerf.data.parquet_rows import read_parquet
+
+        made = object.__new__(cls)
+        options: dict[str, Any] = {"columns": columns, "favourable": favourable, "weight": sample_weight}
+        made.__dict__.update(read_parquet(source, label=label, id=id, **options))
+        return made
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows are on the disk, and ``X`` only stands for them."""
+        return isinstance(self.X, RowsOnDisk)
+
+    def _with(self, **changes: Any) -> TrainingSet:
         """The same training set with these arrays, which are checked already."""
         made = object.__new__(TrainingSet)
         made.__dict__.update({part.name: getattr(self, part.name) for part in fields(self)} | changes)
@@ -111,13 +141,7 @@ class TrainingSet:
     @cached_property
     def spread(self) -> NDArray[np.float64]:
         """Standard deviation of each column, 1 where a column is constant; shape (d,)."""
-        unit = self._unit
-        scaled = self.X / unit
-        width = scaled.max(axis=0) - scaled.min(axis=0)
-        # Numbers that differ in their last digits only are one number and rounding, whatever the unit they are in.
-        constant = width <= ROUNDING * np.abs(scaled).max(axis=0)
-        rounding_alone = np.where(width > 0, np.maximum(1.0, unit), 1.0)
-        spread = np.where(constant, rounding_alone, unit * scaled.std(axis=0))
+        spread = spread_of(self.X, self._unit)
         beyond = np.flatnonzero((spread < SMALLEST_SPREAD) | (spread > LARGEST_SPREAD))
         if len(beyond):
             raise DataError(
@@ -130,13 +154,11 @@ class TrainingSet:
     @cached_property
     def centre(self) -> NDArray[np.float64]:
         """Mean of each column, the number itself where it is the same in all rows; shape (d,)."""
-        first, unit = self.X[0], self._unit
-        return _frozen(np.where((first == self.X).all(axis=0), first, unit * (self.X / unit).mean(axis=0)))
+        return _frozen(centre_of(self.X, self._unit))
 
     @cached_property
     def _unit(self) -> NDArray[np.float64]:
-        """A power of two near the largest number of each column: sums and squares in it neither overflow nor vanish."""
-        return np.asarray(np.ldexp(1.0, np.frexp(np.abs(self.X).max(axis=0))[1] - 1))
+        return units(self.X)
 
     @cached_property
     def _position(self) -> dict[Any, int]:
@@ -152,13 +174,23 @@ class TrainingSet:
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise IdError(f"Expected a sequence of ids, got {ids!r} alone; put it in a list: [{ids!r}].")
         wanted = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
-        unknown = [row_id for row_id in wanted if not isinstance(row_id, Hashable) or row_id not in self._position]
+        places, unknown = self._found(wanted)
         if unknown:
             raise IdError(
                 f"Expected ids of rows in the training set, got {len(unknown)} unknown: {some(unknown)}; known ids "
                 f"look like {self.ids[:1].tolist()[0]!r}. Check that the ids come from this training set."
             )
-        return np.unique(np.asarray([self._position[row_id] for row_id in wanted], dtype=np.intp))
+        return places
+
+    def _found(self, wanted: list[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+        """Row numbers of these ids, ascending, and those that no row has."""
+        if self.on_disk and self.ids.dtype != object:  # a dictionary of all ids would be larger than the rows
+            from rocerf.data.parquet_rows import places_of
+
+            return places_of(self.ids, wanted)
+        unknown = [row_id for row_id in wanted if not isinstance(row_id, Hashable) or row_id not in self._position]
+        known = () if unknown else wanted
+        return np.unique(np.asarray([self._position[row_id] for row_id in known], dtype=np.intp)), unknown
 
     def without(self, ids: Iterable[Any]) -> TrainingSet:
         """The same training set with these rows deleted; all other rows keep their ids."""
@@ -176,8 +208,12 @@ class TrainingSet:
                 f"Expected a row of positive weight to remain, got {int(keep.sum())} rows of weight 0 only; delete "
                 "fewer rows or give the others weight."
             )
-        X, y, ids_left = (_frozen(array[keep]) for array in (self.X, self.y, self.ids))
-        return self._with(X=X, y=y, ids=ids_left, weights=weights)
+        ids_left = _frozen(self.ids[keep])
+        rows: Any = self.X
+        if isinstance(rows, RowsOnDisk):
+            left = rows.without(gone)
+            return self._with(X=left, y=left.labels(), ids=ids_left, weights=weights)
+        return self._with(X=_frozen(self.X[keep]), y=_frozen(self.y[keep]), ids=ids_left, weights=weights)
 
     def forget(self, ids: Iterable[Any]) -> TrainingSet:
         """The rows left as if these had never been there; as :meth:`without`, and texts as ids take no more room
@@ -205,7 +241,7 @@ class TrainingSet:
         """The feature values as a DataFrame whose index is the row ids."""
         import pandas as pd
 
-        return pd.DataFrame(self.X, columns=list(self.columns), index=self.ids)
+        return pd.DataFrame(np.asarray(self.X), columns=list(self.columns), index=self.ids)
 
     def state(self) -> State:
         """The rows as plain values and arrays, to be kept anywhere; models hold this among what else they say.
@@ -221,7 +257,8 @@ class TrainingSet:
             "unfavourable": plain_label(self.unfavourable),
             "checksum": self.checksum,
         }
-        arrays: dict[str, NDArray[Any]] = {"X": self.X, "favourable_rows": self.y, "ids": _plain_ids(self.ids)}
+        X, y = np.asarray(self.X), np.asarray(self.y)
+        arrays: dict[str, NDArray[Any]] = {"X": X, "favourable_rows": y, "ids": _plain_ids(self.ids)}
         return State(FORMAT, values, arrays if self.weights is None else {**arrays, "weights": self.weights})
 
     @classmethod
@@ -234,10 +271,9 @@ class TrainingSet:
     def checksum(self) -> str:
         """SHA-256 over values, labels, weights and column names: which rows these were."""
         digest = hashlib.sha256()
-        digest.update(np.ascontiguousarray(self.X).tobytes())
-        digest.update(self.y.tobytes())
-        if self.weights is not None:
-            digest.update(self.weights.tobytes())
+        for values in (self.X, self.y, *(() if self.weights is None else (self.weights,))):
+            for rows in chunks(len(self), CHUNK):
+                digest.update(np.ascontiguousarray(values[rows]).data)
         digest.update("\x1f".join(self.columns).encode())
         return digest.hexdigest()
 

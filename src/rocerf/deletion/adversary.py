@@ -60,7 +60,7 @@ class Adversary:
         self.k = number_of_deletions(k, len(model.train))
         self.seed = checked_seed(seed)
         chosen = EFFORTS[checked_effort(effort)] if isinstance(effort, str) else effort
-        self.effort = chosen.on(len(model.train))
+        self.effort = chosen.on(*model.train.X.shape)
         self._attacker = attacker(model, self.k)
 
     def reseeded(self, number: int) -> Adversary:

@@ -1,8 +1,8 @@
 """Newton's method for many deletions at once: the same rows, each model without some of them.
 
-All models share passes over the rows: one product gives every model's scores, one gives every gradient, and one product
-with the rows' pairwise columns ``x_j x_l`` gives every Hessian. A pass for M models costs a fraction of M single
-passes.
+All models share passes over the rows: one product gives every model's scores, one gives every gradient, and their
+Hessians are weighted squares of the same rows (:mod:`rocerf.deletion.squares`). A pass for M models costs a fraction of
+M single passes, and never more than these.
 
 Signs and factors are those of :mod:`rocerf.models.logistic.objective`; deletion multiplies a row's share by
 ``1 - amount``.
@@ -10,23 +10,49 @@ Signs and factors are those of :mod:`rocerf.models.logistic.objective`; deletion
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+<<<<<<< HEAD
+from rocerf.data.disk_rows import CHUNK as LONG_CHUNK
+from rocerf.data.disk_rows import row_by_row
 from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
+=======
+from rocerf.deletion.deletions import Deletions
+from rocerf.deletion.hessians import (
+    ALONE,
+    ROW_ENTRIES,
+    SAMPLE,
+    WIDE,
+    Hessians,
+    Matrices,
+    RowWeights,
+    Sampled,
+    Weights,
+    solve_each,
+)
+from rocerf.deletion.squares import Squares
+>>>>>>> cliff
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
 from rocerf.models.model import ExactModel
-from rocerf.passes import added, chunks, over_rows
+from rocerf.passes import SERIAL, added, chunks, each, over_rows
 from rocerf.types import Array, Places
 
 #: Newton steps before a stubborn model is handed to the careful single-model method.
 MAX_STEPS = 12
+
+#: The same where steps are damped, and the move of scores up to which they are not.
+MOST_DAMPED_STEPS, WHOLE_MOVE = 40, 0.5
+
+#: Newton steps by estimated Hessians, where there are any, before they are made from all rows.
+ESTIMATED_STEPS = 7
 
 #: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
 POOR_GUESS = 0.5
@@ -35,63 +61,15 @@ MORE_PASSES = 3
 #: Models with parameters beyond this are lost.
 LOST = 1e12
 
-#: Products of column pairs are kept in memory up to this size; beyond, they are made chunk by chunk.
-PAIRS_BYTES = 2**28
+#: Entries of the rows up to which they are solved with once and for all, where columns are many.
+MOST_SOLVED = 2**25
 
-#: Products are kept as sparse matrices if they take at most this share of the room.
-SPARSE = 0.25
-
-#: Rows of a chunk.
-CHUNK = 4096
-
-#: Below this many rows leverages are computed anew at every model; above, those at the full model serve.
-EXACT_LEVERAGE_ROWS = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Deletions:
-    """Which rows M models go without: row numbers (M, w) and the share of each that is deleted (M, w).
-
-    A row number with amount 0 is padding.
-    """
-
-    rows: Places
-    amounts: Array
-
-    @classmethod
-    def of(cls, sets: list[Places], width: int) -> Deletions:
-        """Whole deletions of these sets of rows."""
-        rows, amounts = np.zeros((len(sets), width), np.intp), np.zeros((len(sets), width))
-        for place, chosen in enumerate(sets):
-            rows[place, : len(chosen)], amounts[place, : len(chosen)] = np.sort(chosen), 1.0
-        return cls(rows, amounts)
-
-    @classmethod
-    def worst(cls, worst: WorstRows, width: int) -> Deletions:
-        """Whole deletions of the worst rows found for each model."""
-        rows, amounts = np.zeros((len(worst), width), np.intp), np.zeros((len(worst), width))
-        place = np.arange(len(worst.positions)) - worst.starts[worst.owners]
-        rows[worst.owners, place], amounts[worst.owners, place] = worst.positions, 1.0
-        return cls(rows, amounts)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, models: Places | NDArray[np.bool_] | slice) -> Deletions:
-        return Deletions(self.rows[models], self.amounts[models])
-
-    def set_of(self, model: int) -> Places:
-        """Row numbers wholly or partly deleted for one model, ascending."""
-        return np.unique(self.rows[model][self.amounts[model] > 0])
-
-    def keys(self) -> list[bytes]:
-        """One key for each model; equal sets have equal keys."""
-        marked = np.where(self.amounts > 0, self.rows, -1)
-        return [row.tobytes() for row in np.sort(marked, axis=1)]
+#: Up to so many rows and columns leverages are computed anew at every model; above, those at the full model serve.
+EXACT_LEVERAGE_ROWS, EXACT_LEVERAGE_COLUMNS = 4096, 120
 
 
 class Look(NamedTuple):
-    """Gradients (M, p) and Hessians (M, p, p) of M models, and how all rows pull on them (M, n), without weights."""
+    """Gradients (M, p) and Hessians (as kept) of M models, and how all rows pull on them (M, n), without weights."""
 
     gradients: Array
     hessians: Array
@@ -110,42 +88,57 @@ class BatchedNewton:
 
     def __init__(self, model: ExactModel) -> None:
         objective = self.objective = model.objective
-        self.X = model.design(model.train.X)
+        self.X = row_by_row(model.design, model.train.X, model.design.width)
         self.sign = 1.0 - 2.0 * model.train.y
+        self.signed = self.X * self.sign[:, None]
         self.weights = np.ones(len(self.X)) if objective.weights is None else objective.weights
+        self._weighted = bool((self.weights != 1.0).any())
         self.penalised, self.loss = objective.penalised, objective.loss
         self.theta, self.curvature = model.theta, model.curvature()
-        self.hessian = self.curvature.hessian
-        self.pairs = np.triu_indices(self.X.shape[1])
 
     @cached_property
-    def _products(self) -> tuple[int, list[Any] | None]:
-        """Rows of a chunk, and for each chunk the products of its pairs of columns (m, p(p+1)/2) where memory allows.
+    def squares(self) -> Squares:
+        """Weighted squares of the rows."""
+        return Squares(self.X)
 
-        With them every Hessian is one row of a matrix product. One-hot columns are mostly zeros, and so are their
-        products: those are kept as sparse matrices.
-        """
-        used, pairs = np.count_nonzero(self.X, axis=1), len(self.pairs[0])
-        entries, dense = int((used * (used + 1) // 2).sum()), 8 * len(self.X) * pairs
-        sparse = entries * 12 <= min(PAIRS_BYTES, dense * SPARSE)
-        if not sparse and dense > PAIRS_BYTES:
-            return max(1, PAIRS_BYTES // (64 * pairs)), None
-        made = _sparse_products if sparse else self._dense_products
-        return CHUNK, [made(self.X[rows]) for rows in chunks(len(self.X), CHUNK)]
+    @cached_property
+    def hessians(self) -> Hessians:
+        """How Hessians are kept and solved with: as weights of rows where columns are many, sampled where rows are."""
+        weights = self.weights * self.loss.curvature(self.X @ self.theta)
+        strength = self.objective.penalty.strength(len(self.X))
+        if self.X.shape[1] >= WIDE:
+            return RowWeights(self.X, self.curvature, self.penalised, weights, strength)
+        alone = np.flatnonzero(weights * self._lengths * len(self.X) > ALONE * SAMPLE)
+        if Sampled.pays(len(self.X), alone):
+            return Sampled(self.squares, self.curvature, self.penalised, weights, strength, alone)
+        return self._exactly
 
-    def _dense_products(self, x: Array) -> Array:
-        first, second = self.pairs
-        return x[:, first] * x[:, second]
+    @cached_property
+    def _exactly(self) -> Matrices:
+        return Matrices(self.squares, self.curvature, self.penalised)
+
+    @property
+    def hessian(self) -> Array:
+        """The full model's, as Hessians are kept."""
+        return self.hessians.full
+
+    def solve(self, hessians: Array, vectors: Array) -> Array:
+        """``H^-1 v`` for each of M Hessians as they are kept; NaN where H is singular."""
+        return self.hessians.solve(hessians, vectors)
 
     @cached_property
     def _lengths(self) -> Array:
         """``x_i'H^-1 x_i`` at the full model, (n,)."""
-        whitened = self.curvature.whiten(self.X)
-        return np.asarray(np.einsum("ij,ij->i", whitened, whitened))
+
+        def partial(rows: slice) -> Array:
+            whitened = self.curvature.whiten(self.X[rows])
+            return np.asarray(np.einsum("ij,ij->i", whitened, whitened))
+
+        return np.concatenate(each(partial, chunks(len(self.X), LONG_CHUNK), SERIAL))
 
     def prepare(self) -> None:
         """Make what all workers share, before they do."""
-        _ = self._products, self._lengths
+        _ = self._lengths, self._solved, None if self.hessians.afterwards else self.squares.kept
 
     def push(self) -> Array:
         """How hard each row pulls on the full model: the length of its gradient in the metric of the Hessian; (n,)."""
@@ -160,10 +153,34 @@ class BatchedNewton:
 
     def first_guess(self, deletions: Deletions) -> Array:
         """One Newton step for each deletion from the full model, without touching the other rows; (M, p)."""
-        return self.stepped(self.theta, self.hessian, deletions.rows, deletions.amounts)
+        width = deletions.rows.shape[1]
+        some = max(1, ROW_ENTRIES // (max(width, 1) * self.X.shape[1]))
+        step = self._stepped_from_full if self._solved is not None and 2 * width < self.X.shape[1] else self.stepped
+        parts = [deletions[models] for models in chunks(len(deletions), some)]
+        return np.concatenate([step(self.theta, self.hessian, part.rows, part.amounts) for part in parts])
+
+    @cached_property
+    def _solved(self) -> Array | None:
+        """``H^-1 x_i`` of all rows at the full model, (n, p), where columns are many and rows are not."""
+        return self.curvature.solve(self.X) if self.X.shape[1] >= WIDE and self.X.size <= MOST_SOLVED else None
+
+    def _stepped_from_full(self, theta: Array, hessian: Array, rows: Places, amounts: Array) -> Array:
+        """As :meth:`stepped` from the full model, by the few rows that leave it: ``(H - U'DU)^-1 U'a``.
+
+        What the penalty of these rows takes from the Hessian is left out.
+        """
+        assert self._solved is not None
+        x, solved, gone = self.X[rows], self._solved[rows], amounts * self.weights[rows]
+        pulls = self.loss.quick_pull(self.sign[rows] * (x @ theta))
+        cross = x @ solved.transpose(0, 2, 1)
+        left = np.eye(rows.shape[1]) - (gone * self.loss.curvature_of_pull(pulls))[:, :, None] * cross
+        moves = solve_each(left, gone * self.sign[rows] * pulls)
+        penalty = self.objective.penalty.per_row * amounts.sum(axis=1)[:, None]
+        shrunk = penalty * self.curvature.solve(self.penalised * theta)
+        return _unless_lost(theta + self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk))
 
     def carried(self, thetas: Array, hessians: Array, before: Deletions, after: Deletions) -> Array:
-        """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians (M, p, p)) towards
+        """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians as kept) towards
         the one without ``after``, touching no other rows; (M, p)."""
         rows = np.concatenate([before.rows, after.rows], axis=1)
         amounts = np.concatenate([-before.amounts, after.amounts], axis=1)
@@ -175,39 +192,59 @@ class BatchedNewton:
         scores = XS @ thetas if thetas.ndim == 1 else (XS @ thetas[:, :, None])[:, :, 0]
         pulls = self.loss.quick_pull(sign * scores)
         gradients = ((gone * sign * pulls)[:, None, :] @ XS)[:, 0, :]
-        penalty = (self.objective.penalty.per_row * amounts.sum(axis=1))[:, None] * self.penalised
-        hessians = hessians - _weighted_squares(XS, gone * self.loss.curvature_of_pull(pulls))
-        hessians -= penalty[:, :, None] * np.eye(self.X.shape[1])
-        return _unless_lost(thetas + solve_each(hessians, gradients + penalty * thetas))
+        penalty = (self.objective.penalty.per_row * amounts.sum(axis=1))[:, None]
+        hessians = self.hessians.less(hessians, gone * self.loss.curvature_of_pull(pulls), rows, penalty)
+        return _unless_lost(thetas + self._damped(self.solve(hessians, gradients + penalty * self.penalised * thetas)))
 
-    def look(self, thetas: Array, deletions: Deletions, hessians: Array | None = None) -> Look:
-        """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are."""
-        chunk, products = self._products
+    def look(
+        self, thetas: Array, deletions: Deletions, hessians: Array | None = None, *, exactly: bool = False
+    ) -> Look:
+        """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are.
+
+        With ``exactly`` Hessians that would be estimated are made from all rows.
+        """
+        kept = self._exactly if exactly and isinstance(self.hessians, Sampled) else self.hessians
 
         def partial(rows: slice) -> tuple[Array, Array | float, list[Array]]:
-            x, weights = self.X[rows], self.weights[rows]
-            margins = thetas @ x.T
-            margins *= self.sign[rows]
-            pulls = self.loss.quick_pull(margins)
-            packed: Array | float = 0.0  # sum_i w_i l''_i x_ij x_il for every model and pair
-            if hessians is None:
-                made = self._dense_products(x) if products is None else products[rows.start // chunk]
-                packed = np.asarray((self.loss.curvature_of_pull(pulls) * weights) @ made)
-            return (pulls * (weights * self.sign[rows])) @ x, packed, [pulls]
+            x = self.signed[rows]
+            pulls = self.loss.quick_pull(thetas @ x.T)
+            curved: Array | float = 0.0  # sum_i w_i l''_i x_i x_i' for every model
+            if hessians is None and not kept.afterwards:
+                curved = kept.partial(self._times_weights(self.loss.curvature_of_pull(pulls), rows), rows)
+            pulling = pulls * self.weights[rows] if self._weighted else pulls
+            return pulling @ x, curved, [pulls]
 
-        gradients, packed, parts = over_rows(partial, added, len(self.X), chunk)
+        gradients, curved, parts = over_rows(partial, added, len(self.X), self.squares.chunk)
         pulls = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        rows, lam = deletions.rows, self._strength(deletions) * self.penalised
-        XS, gone, pulled = self.X[rows], deletions.amounts * self.weights[rows], np.take_along_axis(pulls, rows, axis=1)
-        gradients = gradients + lam * thetas - ((gone * self.sign[rows] * pulled)[:, None, :] @ XS)[:, 0, :]
+        rows, lam = deletions.rows, self._strength(deletions)
+        gone, pulled = deletions.amounts * self.weights[rows], np.take_along_axis(pulls, rows, axis=1)
+        lost = ((gone * self.sign[rows] * pulled)[:, None, :] @ self.X[rows])[:, 0, :]
+        gradients = gradients + lam * self.penalised * thetas - lost
         if hessians is None:
-            hessians = np.empty((len(thetas), self.X.shape[1], self.X.shape[1]))
-            first, second = self.pairs
-            hessians[:, first, second] = hessians[:, second, first] = packed
-            hessians -= _weighted_squares(XS, gone * self.loss.curvature_of_pull(pulled))
-            diagonal = np.arange(self.X.shape[1])
-            hessians[:, diagonal, diagonal] += lam
+            hessians = kept.made(curved, _Curvatures(self, pulls), deletions.amounts, rows, lam)
         return Look(gradients, hessians, pulls)
+
+    def _times_weights(self, values: Array, rows: slice | Places) -> Array:
+        """These values (M, m) of rows, times the rows' weights, in place."""
+        if self._weighted:
+            values *= self.weights[rows]
+        return values
+
+    def _moves(self, look: Look) -> Array:
+        """Newton's steps (M, p), to be taken off."""
+        return self._damped(self.solve(look.hessians, look.gradients))
+
+    def _damped(self, moves: Array) -> Array:
+        """Steps (M, p), where columns are many shortened to ``log(1 + D)/D``, D their largest move of any row's score.
+
+        So shortened, a Newton step on the logistic loss always descends. With few columns whole steps hardly ever
+        fail; with nearly as many as rows, a deletion can move scores by any amount.
+        """
+        if not isinstance(self.hessians, RowWeights):
+            return moves
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.abs(moves @ self.X.T).max(axis=1, keepdims=True)
+            return np.where(largest > WHOLE_MOVE, np.log1p(largest) / largest, 1.0) * moves
 
     def nearly(
         self, guesses: Array, deletions: Deletions, poor: float = POOR_GUESS
@@ -218,7 +255,7 @@ class BatchedNewton:
         may be no such model at all.
         """
         thetas, look = guesses.copy(), self.look(guesses, deletions)
-        moves = solve_each(look.hessians, look.gradients)
+        moves = self._moves(look)
         for passes in range(MORE_PASSES + 1):
             far = np.flatnonzero(~(_decrements(moves, look.gradients) <= poor))
             if not len(far) or passes == MORE_PASSES:
@@ -227,7 +264,7 @@ class BatchedNewton:
             again = self.look(thetas[far], deletions[far])
             for seen, anew in zip(look, again, strict=True):
                 seen[far] = anew
-            moves[far] = solve_each(again.hessians, again.gradients)
+            moves[far] = self._moves(again)
         astray = np.union1d(far, np.flatnonzero(self._separated(look, deletions)))
         return thetas, _unless_lost(thetas - moves), look, astray
 
@@ -251,9 +288,10 @@ class BatchedNewton:
         arrived = np.zeros(len(thetas), dtype=bool)
         previous = np.full(len(thetas), np.inf)
         hessians: Array | None = None
-        for step in range(MAX_STEPS if len(open_) else 0):
-            look = self.look(thetas[open_], deletions[open_], hessians)
-            move = solve_each(look.hessians, look.gradients)
+        most = MOST_DAMPED_STEPS if isinstance(self.hessians, RowWeights) else MAX_STEPS
+        for step in range(most if len(open_) else 0):
+            look = self.look(thetas[open_], deletions[open_], hessians, exactly=step >= ESTIMATED_STEPS)
+            move = self._moves(look)
             decrement = _decrements(move, look.gradients)
             thetas[open_] = _unless_lost(thetas[open_] - move)
             settled = decrement <= TOLERANCE
@@ -266,7 +304,10 @@ class BatchedNewton:
             if not len(open_):
                 break
             # Near the optimum the Hessian no longer changes: two fresh ones, then keep it.
-            hessians = look.hessians[onward] if step in (1, 2, 4, 5) else None
+            free = isinstance(self.hessians, RowWeights) or (
+                isinstance(self.hessians, Sampled) and step + 1 < ESTIMATED_STEPS
+            )
+            hessians = look.hessians[onward] if step in (1, 2, 4, 5) and not free else None
         for place in np.flatnonzero(~arrived):
             thetas[place] = self._carefully(deletions.set_of(int(place)))
         return thetas
@@ -285,66 +326,76 @@ class BatchedNewton:
         With ``leverage`` the one-row formula that is exact for a quadratic loss: a row still in is divided by
         1 - leverage, a row already out (harm: what keeping it out does) by 1 + leverage.
         """
-        solved = solve_each(look.hessians, directions)
-        harms = solved @ self.X.T
-        harms *= look.pulls
-        harms *= self.weights * self.sign
+        solved = self.solve(look.hessians, directions)
+        lengths = self._lengths_at(look.hessians) if leverage else self._lengths
         per_row = self.objective.penalty.per_row
-        if per_row:
-            harms += (per_row * (self.penalised * thetas * solved).sum(axis=1))[:, None]
+        shrunk = (per_row * (self.penalised * thetas * solved).sum(axis=1))[:, None] if per_row else None
+
+        def partial(rows: slice) -> list[Array]:
+            pulls = look.pulls[:, rows]
+            harms = solved @ self.signed[rows].T
+            harms *= pulls
+            self._times_weights(harms, rows)
+            if shrunk is not None:
+                harms += shrunk
+            if leverage:
+                levers = self._levers(pulls, lengths[..., rows], self.weights[rows])
+                np.minimum(levers, 0.999, out=levers)
+                harms /= np.subtract(1.0, levers, out=levers)
+            return [harms]
+
+        parts: list[Array] = over_rows(partial, operator.add, len(self.X), self.squares.chunk)
+        harms = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         if leverage:
-            levers = self.loss.curvature_of_pull(look.pulls) * (self.weights * self._lengths_at(look.hessians))
-            denominators = 1.0 - np.minimum(levers, 0.999)
             model, place = np.nonzero(deletions.amounts > 0)
             gone = deletions.rows[model, place]
-            denominators[model, gone] = 1.0 + levers[model, gone]
-            harms /= denominators
+            own = lengths[gone] if lengths.ndim == 1 else lengths[model, gone]
+            levers = self._levers(look.pulls[model, gone], own, self.weights[gone])
+            first = np.unique(model * len(self.X) + gone, return_index=True)[1]  # a row may be named twice
+            model, gone, levers = model[first], gone[first], levers[first]
+            harms[model, gone] *= (1.0 - np.minimum(levers, 0.999)) / (1.0 + levers)
         return harms
+
+    def _levers(self, pulls: Array, lengths: Array, weights: Array) -> Array:
+        """Leverages of rows by their pulls (M, m) and lengths (m,) or (M, m)."""
+        levers = self.loss.curvature_of_pull(pulls)
+        levers *= lengths * weights
+        return levers
 
     def _lengths_at(self, hessians: Array) -> Array:
         """``x_i'H^-1 x_i`` for every row: of each model (M, n), or of the full one (n,) where there are many rows."""
-        _, products = self._products
-        if len(self.X) > EXACT_LEVERAGE_ROWS or products is None:
+        if (
+            isinstance(self.hessians, RowWeights)
+            or len(self.X) > EXACT_LEVERAGE_ROWS
+            or self.X.shape[1] > EXACT_LEVERAGE_COLUMNS
+        ):
             return self._lengths
         try:
             inverse = np.linalg.inv(hessians)
         except np.linalg.LinAlgError:  # somewhere on the way of a search: the full model's lengths guide as well
             return self._lengths
-        first, second = self.pairs
-        packed = inverse[:, first, second] * np.where(first == second, 1.0, 2.0)
-        return np.asarray(np.maximum(np.concatenate([packed @ part.T for part in products], axis=1), 0.0))
+        return np.asarray(np.maximum(self.squares.lengths(np.asarray(inverse, np.float64)), 0.0))
 
 
-def worst_of(harms: Array, k: int, width: int) -> Deletions:
-    """The at most k most harmful rows of each model, by harms (M, n)."""
-    return Deletions.worst(k_smallest_columns(harms, k), width)
+@dataclass(frozen=True, eq=False)
+class _Curvatures(Weights):
+    """The weights of rows by their pulls (M, n) on models."""
+
+    models: BatchedNewton
+    pulls: Array
+
+    def of(self, rows: slice | Places) -> Array:
+        """As :meth:`Weights.of`."""
+        return self.models._times_weights(self.models.loss.curvature_of_pull(self.pulls[:, rows]), rows)
+
+    def of_each(self, rows: Places) -> Array:
+        """As :meth:`Weights.of_each`."""
+        pulled = np.take_along_axis(self.pulls, rows, axis=1)
+        return np.asarray(self.models.weights[rows] * self.models.loss.curvature_of_pull(pulled))
 
 
 #: The one of each model that is alive. It holds the model's objective, not the model, which would else never be let go.
 _MADE: WeakKeyDictionary[ExactModel, BatchedNewton] = WeakKeyDictionary()
-
-
-def _sparse_products(x: Array) -> Any:
-    """The products of pairs of columns that are not zero, as a sparse matrix (m, p(p+1)/2)."""
-    from scipy.sparse import csr_array
-
-    p = x.shape[1]
-    rows, columns = np.nonzero(x)
-    counts = np.bincount(rows, minlength=len(x))
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    # Each entry of a row meets itself and the later ones of its row.
-    later = counts[rows] - (np.arange(len(rows)) - starts)
-    left = np.repeat(np.arange(len(rows)), later)
-    right = left + np.arange(len(left)) - np.repeat(np.cumsum(later) - later, later)
-    one, other = columns[left], columns[right]
-    place = one * p - one * (one - 1) // 2 + (other - one)
-    values = x[rows[left], one] * x[rows[right], other]
-    return csr_array((values, (rows[left], place)), shape=(len(x), p * (p + 1) // 2))
-
-
-def _weighted_squares(rows: Array, weights: Array) -> Array:
-    """``sum_w weights_w x_w x_w'`` of each model's rows (M, w, p); (M, p, p)."""
-    return (rows * weights[:, :, None]).transpose(0, 2, 1) @ rows
 
 
 def _decrements(moves: Array, gradients: Array) -> Array:
@@ -357,18 +408,3 @@ def _unless_lost(thetas: Array) -> Array:
     """These parameters, but NaN for models that are so far out that no step leads back."""
     largest = np.abs(thetas).max(axis=-1, keepdims=True)
     return np.where(largest <= LOST, thetas, np.nan)
-
-
-def solve_each(hessians: Array, vectors: Array) -> Array:
-    """``H^-1 v`` for each of M; NaN where H is singular."""
-    try:
-        return np.asarray(np.linalg.solve(hessians, vectors[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        return np.stack([_solve_one(h, v) for h, v in zip(hessians, vectors, strict=True)])
-
-
-def _solve_one(hessian: Array, vector: Array) -> Array:
-    try:
-        return np.asarray(np.linalg.solve(hessian, vector))
-    except np.linalg.LinAlgError:
-        return np.full_like(vector, np.nan)

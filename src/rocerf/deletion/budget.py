@@ -68,7 +68,7 @@ def largest_accepted(
     models = models_for(share)
     everything = Groups().retrain(model, [np.empty(0, np.intp)], models, seed=seed_for(seed, ALL_ROWS), starts=models)
     differ = refits_differ(everything, model)
-    chosen = EFFORTS[effort].on(len(model.train))
+    chosen = EFFORTS[effort].on(*model.train.X.shape)
     counting = replace(chosen, groups=replace(chosen.groups, confirming=models), on_small_tables=None)
 
     def breaks(points: Places, size: int) -> Places:

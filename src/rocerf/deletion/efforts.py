@@ -55,13 +55,14 @@ class Effort:
     groups: GroupEffort = GroupEffort(("proposals", "other starts", "relinearised"), rounds=1)
     on_small_tables: Effort | None = None
 
-    def on(self, rows: int) -> Effort:
-        """The effort for a table of this many rows: where passes are cheap, the same time buys more searches."""
-        return self.on_small_tables if self.on_small_tables is not None and rows <= SMALL_TABLE else self
+    def on(self, rows: int, columns: int = 1) -> Effort:
+        """The effort for a table of this size: where passes are cheap, the same time buys more searches."""
+        small = rows <= SMALL_TABLE and rows * columns <= SMALL_TABLE_ENTRIES
+        return self.on_small_tables if self.on_small_tables is not None and small else self
 
 
-#: Up to this many rows a table is small.
-SMALL_TABLE = 10_000
+#: Up to this many rows, and entries, a table is small.
+SMALL_TABLE, SMALL_TABLE_ENTRIES = 10_000, 3_000_000
 
 _ALL = ("relinearise", "greedy", "adaptive", "groups", "relaxation", "random", "swap", "brute force")
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions
 from rocerf.types import Array, Places
 
 

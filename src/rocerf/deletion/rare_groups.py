@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions
 from rocerf.types import Array, Places
 
 #: A value is rare if at most this many times k rows hold it (or lie that far out, for a measured column).

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 import numpy as np
 from scipy.sparse import csr_array
 
+from rocerf.data.column_statistics import runner_for
 from rocerf.deletion.worst_rows import WorstRows, find_worst_rows, merge
 from rocerf.models.model import Model
 from rocerf.passes import chunks, over_rows
@@ -28,6 +29,9 @@ IN_MEMORY = 2 * 2**30
 
 #: Bytes of row gradients held at a time where effects are streamed.
 CHUNK_BYTES = 128 * 2**20
+
+#: The same where the rows are on the disk, and several chunks are worked on at a time.
+DISK_CHUNK_BYTES = 8 * 2**20
 
 
 class Effects(Protocol):
@@ -50,7 +54,7 @@ class Effects(Protocol):
 def effects_of(model: Model, *, seed: int = 0, in_memory: int = IN_MEMORY) -> Effects:
     """The effects of a model's rows, kept or streamed by size, on the model's device."""
     n, width = len(model.train), model.curvature().width
-    if 8 * n * width > in_memory:
+    if 8 * n * width > in_memory or model.train.on_disk:
         return StreamedRowEffects(model)
     if model.device != "cpu":
         from rocerf.deletion.device_effects import DeviceModel, DeviceRowEffects
@@ -114,7 +118,9 @@ class StreamedRowEffects:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._curvature = model.curvature()
-        self._chunk = max(1, CHUNK_BYTES // (8 * self._curvature.width))
+        size = DISK_CHUNK_BYTES if model.train.on_disk else CHUNK_BYTES
+        self._chunk = max(1, size // (8 * self._curvature.width))
+        self._runner = runner_for(model.train.X)
         self.rows = np.arange(len(model.train))
 
     def worst(self, directions: Array, k: int) -> WorstRows:
@@ -122,9 +128,9 @@ class StreamedRowEffects:
         solved = self._curvature.solve(directions)
 
         def of_chunk(rows: slice) -> WorstRows:
-            return find_worst_rows(solved, self._model.row_gradients(self.rows[rows]), k).moved(rows.start)
+            return find_worst_rows(solved, self._model.row_gradients(rows), k).moved(rows.start)
 
-        return over_rows(of_chunk, lambda one, two: merge(one, two, k), len(self.rows), self._chunk)
+        return over_rows(of_chunk, lambda one, two: merge(one, two, k), len(self.rows), self._chunk, self._runner)
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""

@@ -30,7 +30,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.batched_newton import BatchedNewton, Deletions, Look, worst_of
+from rocerf.deletion.batched_newton import BatchedNewton, Look
+from rocerf.deletion.deletions import Deletions, worst_of
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.rare_groups import RareGroups
@@ -71,7 +72,7 @@ def search(
     block = _Block(models, directions, k, effort, floor, Finding.nothing_deleted(models, directions))
     if k == 0 or not len(directions):
         return block.finding
-    if effort.brute_force and sum(comb(len(models.X), size) for size in range(1, k + 1)) <= effort.brute_force:
+    if _few_sets(len(models.X), k, effort.brute_force):
         block.try_all()
         return block.finding
     base = harms_of_full_model(models, directions)
@@ -114,15 +115,19 @@ class _Walkers:
         width = self.deletions.rows.shape[1]
         wanted = worst_of(self.harms[open_], size, width)
         sets, changed = [], np.zeros(len(open_), dtype=bool)
+        inside, wished = np.zeros((2, self.harms.shape[1]), dtype=bool)
         for place, walk in enumerate(open_):
-            have, want, harms = self.deletions.set_of(int(walk)), wanted.set_of(place), self.harms[walk]
-            coming, leaving = np.setdiff1d(want, have), np.setdiff1d(have, want)
+            have, want, harms = self.deletions.members(int(walk)), wanted.members(place), self.harms[walk]
+            inside[have] = wished[want] = True
+            coming, leaving = want[~inside[want]], have[~wished[have]]
             room = size - len(have)
             count = len(coming) if size < width else min(radius[walk], len(coming))  # a growing set takes all it can
             coming = coming[np.argsort(harms[coming], kind="stable")[:count]]
             leaving = leaving[np.argsort(-harms[leaving], kind="stable")[: max(len(coming) - max(room, 0), 0)]]
-            sets.append(np.concatenate([np.setdiff1d(have, leaving), coming]))
+            inside[leaving] = False
+            sets.append(np.concatenate([have[inside[have]], coming]))
             changed[place] = len(coming) > 0
+            inside[have] = wished[want] = False
         return Deletions.of(sets, width), changed
 
 
@@ -171,7 +176,7 @@ class _Block:
             lower = scores < now.scores[open_] - 1e-10
             if lower.any():
                 own = np.flatnonzero(lower)
-                part = Look(*(seen[own] for seen in look))
+                part = look if len(own) == len(lower) else Look(*(seen[own] for seen in look))
                 harms = models.harms(part, thetas[own], trial[own], toward[open_[own]], leverage=True)
                 now.move(open_[own], trial[own], retrained[own], part.hessians, scores[own], harms)
             radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), radius[open_] // 2)
@@ -293,6 +298,16 @@ class _Block:
             lowest = np.where(np.isnan(scores), -np.inf, scores).argmin(axis=1)
             self.finding.consider(everyone, thetas[lowest], deletions[lowest], self.directions, "brute force")
             self.finding.retrainings[everyone] += len(batch) - 1
+
+
+def _few_sets(rows: int, k: int, most: int) -> bool:
+    """Whether there are at most so many sets of 1 to k rows; counted no further than that, as the numbers explode."""
+    count = 0
+    for size in range(1, min(k, rows) + 1):
+        count += comb(rows, size)
+        if count > most:
+            return False
+    return most > 0
 
 
 def _tempting(harms: Array, chosen: Places, width: int) -> Places:

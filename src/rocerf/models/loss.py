@@ -102,7 +102,9 @@ class Logistic(Loss):
 
     def curvature_of_pull(self, pull: Array) -> Array:
         """``q (1 - q)``."""
-        return pull * (1.0 - pull)
+        curvature = 1.0 - pull
+        curvature *= pull
+        return curvature
 
     def mean_curvature(self, z: Array, u: Array) -> Array:
         """``(sigma(z + u) - sigma(z)) / u``, the mean of ``sigma'`` between z and z + u.

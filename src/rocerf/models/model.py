@@ -30,7 +30,7 @@ from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
-from rocerf.models.ensembles import Ensemble
+from rocerf.models.ensembles import Ensemble, SmoothEnsemble
 from rocerf.types import Array, Progress
 from rocerf.words import Said
 
@@ -221,6 +221,17 @@ class Timed(Protocol):
 
     def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float | None:
         """About how long retraining after so many deletions takes, by trying a small part; None if not known."""
+        ...
+
+
+@runtime_checkable
+class Stackable(Protocol):
+    """What a Smooth Refittable adds of which many are asked at once: how long that takes can be tried beforehand."""
+
+    train: TrainingSet
+
+    def copies(self, count: int) -> SmoothEnsemble:
+        """This model so many times, to be asked as retrained ones are."""
         ...
 
 

@@ -3,9 +3,9 @@
 After the deletion S the user's own fit scores ``own_S(x)``, where the exact optimum scores ``exact_S(x)``. The error
 ``D_S(x) = own_S(x) - exact_S(x)`` is affine in x, so every refit that is measured is one more affine function, and
 
-    value(x) = exact value(x) - SAFETY max_j |D_j(x)|
+    value(x) = exact value(x) - safety max_j |D_j(x)|
 
-is concave if the exact value is: the cut is the exact one less SAFETY times the slope of the largest error. Errors
+is concave if the exact value is: the cut is the exact one less that many times the slope of the largest error. Errors
 count on both sides, since where a solver stops is chance: held against refits that had no part in it, 16 errors on
 their own side left up to 2 % of the scores uncovered however large the factor, on both sides at most 0.4 % at 2.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from threading import RLock
 from typing import Any
 
@@ -34,8 +35,12 @@ from rocerf.storage.state import State
 from rocerf.types import Array
 from rocerf.words import Said
 
-#: The largest error measured at a point is taken this many times.
-SAFETY = 2.0
+#: The largest error measured at a point is taken this many times; more often where fits of the same rows differ, as
+#: the fit that the user will make is then one that nobody has seen.
+SAFETY, SAFETY_OF_RANDOM_FITS = 2.0, 3.0
+
+#: Fits after each deletion where fits of the same rows differ.
+STARTS = 3
 
 #: Refits after random deletions, and as many after picked ones; together at least FEWEST, whatever they take.
 REFITS, FEWEST = 8, 4
@@ -64,7 +69,8 @@ class Allowance:
     def __init__(self, promise: ExactRetraining, model: ExactModel, seed: int) -> None:
         self.promise, self.model, self._seed = promise, model, seed
         self._errors: LinearEnsemble | None = None
-        self._fits: dict[bytes, OwnFit | None] = {}
+        self._fits: dict[tuple[bytes, int], OwnFit | None] = {}
+        self._varies: bool | None = None
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,12 +99,25 @@ class Allowance:
         return max(float(np.abs(self.errors.scores(X[at : at + 8192])).max()) for at in range(0, len(X), 8192))
 
     def at(self, X: Array) -> tuple[Array, Array]:
-        """What is taken off at points (P, d), ``SAFETY max_j |D_j(x)|`` (P,), and its slopes (P, d)."""
+        """What is taken off at points (P, d), ``safety max_j |D_j(x)|`` (P,), and its slopes (P, d)."""
         errors = self.errors
         scores = errors.scores(X).T
         largest = np.abs(scores).argmax(axis=1)
         found = scores[np.arange(len(X)), largest]
-        return SAFETY * np.abs(found), SAFETY * np.sign(found)[:, None] * errors.slopes[largest]
+        return self.safety * np.abs(found), self.safety * np.sign(found)[:, None] * errors.slopes[largest]
+
+    @property
+    def varies(self) -> bool:
+        """Whether the user's fits of the same rows differ."""
+        if self._varies is None:
+            own = self.model.own_refit
+            self._varies = own is not None and own.varies
+        return self._varies
+
+    @property
+    def safety(self) -> float:
+        """How many times the largest error is taken off."""
+        return SAFETY_OF_RANDOM_FITS if self.varies else SAFETY
 
     @property
     def assumption(self) -> Said:
@@ -108,7 +127,8 @@ class Allowance:
         own = self.model.own_refit
         stopped = Said.of("promises.own_fits_stopped", fits=own.unconverged) if own and own.unconverged else ""
         fits, error = len(self._errors), self.largest_error()
-        return Said.of("promises.own_fits", fits=fits, error=error, safety=SAFETY, stopped=stopped)
+        varied = Said.of("promises.own_fits_vary") if self.varies else ""
+        return Said.of("promises.own_fits", fits=fits, error=error, safety=self.safety, stopped=stopped, varied=varied)
 
     def confirm(self, X: Array, worst_ids: Sequence[NDArray[Any] | None], delta: float = 0.0) -> Array:
         """Scores of points (P, d) by the user's own estimator, really fitted without each one's worst rows; (P,).
@@ -122,11 +142,18 @@ class Allowance:
         if own is None or self.promise.estimate or not len(X):
             return scores
         for members, rows in self._distinct(own, X, worst_ids):
-            again = self._fit_without(own, rows)
-            scores[members] = -np.inf if again is None else again.scores(X[members])
-            if again is not None and (scores[members] < delta).any():
-                self._join(again, rows)
+            scores[members] = np.inf
+            for start in self._starts:
+                again = self._fit_without(own, rows, start)
+                found = np.full(len(members), -np.inf) if again is None else again.scores(X[members])
+                scores[members] = np.minimum(scores[members], found)
+                if again is not None and (found < delta).any():
+                    self._join(again, rows)
         return scores
+
+    @property
+    def _starts(self) -> range:
+        return range(STARTS if self.varies else 1)
 
     def _distinct(
         self, own: OwnRefit, X: Array, worst_ids: Sequence[NDArray[Any] | None]
@@ -148,14 +175,14 @@ class Allowance:
     def _adversary(self) -> Adversary:
         return Adversary(self.model, self.promise.k, effort="quick", seed=self._seed)
 
-    def _fit_without(self, own: OwnRefit, rows: NDArray[np.intp]) -> OwnFit | None:
-        """The user's own fit without these rows, once for each deletion; None if there is none."""
-        key = np.sort(rows).tobytes()
+    def _fit_without(self, own: OwnRefit, rows: NDArray[np.intp], start: int = 0) -> OwnFit | None:
+        """The user's own fit without these rows, once for each deletion and start; None if there is none."""
+        key = np.sort(rows).tobytes(), start
         with self._lock:
             if key in self._fits:
                 return self._fits[key]
         try:
-            again = own.without(rows)
+            again = own.without(rows, start)
         except ModelError:
             again = None
         with self._lock:  # two threads may have fitted it, from the same start: the first one stays
@@ -180,8 +207,9 @@ class Allowance:
         thetas = model.theta if model.deployed_theta is None else model.deployed_theta
         now, exact = model.halfspaces(thetas), model.halfspaces(model.theta)
         found = [(now[0] - exact[0], float(now[1]) - float(exact[1]))]
-        for rows in self._deletions(min(2 * REFITS, _affordable(own))):
-            again = self._fit_without(own, rows)
+        deletions = self._deletions(min(2 * REFITS, _affordable(own)))
+        for rows, start in product(deletions, self._starts):
+            again = self._fit_without(own, rows, start)
             if again is not None:
                 found.append(self._error(again, rows))
         return LinearEnsemble(np.array([slopes for slopes, _ in found]), np.array([at for _, at in found]))
@@ -199,11 +227,17 @@ class Allowance:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The errors, for a file: whoever reads it may not have the estimator to measure them."""
-        return {"own_slopes": self.errors.slopes, "own_constants": self.errors.constants}
+        return {
+            "own_slopes": self.errors.slopes,
+            "own_constants": self.errors.constants,
+            "own_fits_vary": np.array(self.varies),
+        }
 
     def take(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over errors that were saved."""
         self._errors = LinearEnsemble(arrays["own_slopes"], arrays["own_constants"])
+        if "own_fits_vary" in arrays:  # files of 0.1 do not say
+            self._varies = bool(arrays["own_fits_vary"])
 
 
 def _affordable(own: OwnRefit) -> int:

@@ -47,16 +47,11 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Checks points about one model, one promise and its margin ``delta``.
-
-    ``confirms`` is false only for methods whose authors never ask the model: then rules alone are checked, and margins
-    may be negative.
-    """
+    """Checks points about one model, one promise and its margin ``delta``."""
 
     model: Refittable
     promise: Promise
     delta: float
-    confirms: bool = True
 
     def __call__(
         self, points: Array, allowed: FeasibleSet, missing: Missing = None, frames: Frames | None = None
@@ -70,14 +65,14 @@ class Gate:
         reasons = [""] * len(points)
         left = self._keeping("a_rule_is_broken", allowed.holds(points), np.arange(len(points)), reasons)
         rows = self._rows(points, allowed.X0, missing, left)
-        if self.confirms and len(left):
+        if len(left):
             accepted = np.asarray(self.model.deployed_score(rows)) >= 0
             rows = rows[accepted]
             left = self._keeping("the_model_refuses", accepted, left, reasons)
         if len(left):
             handed = rows if is_frame(rows) else None
             found = self.promise.check(points[left], allowed.X0[left], self.delta, handed)
-            kept = found >= self.delta if self.confirms else np.isfinite(found)
+            kept = found >= self.delta
             margins[left[kept]] = found[kept]
             self._keeping("the_promise_is_not_kept", kept, left, reasons)
         return Verdict(points, margins, tuple(reasons))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.column_statistics import extremes
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DataError, NotConvergedError
 from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
@@ -166,7 +167,7 @@ LARGEST_ENTRY = 1e150
 
 def _refuse_too_large(train: TrainingSet, design: AnyDesign) -> None:
     """Curvature is a sum of squares of design rows: refuse columns of which it would be infinite."""
-    ends = np.vstack([train.X.min(axis=0), train.X.max(axis=0)])
+    ends = np.vstack(extremes(train.X))
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = np.abs(design(ends)).max(axis=0)
     if not (sizes <= LARGEST_ENTRY).all():

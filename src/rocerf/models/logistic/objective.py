@@ -27,7 +27,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rocerf.data.column_statistics import runner_for
 from rocerf.data.columns import is_number
+from rocerf.data.disk_rows import RowsOnDisk, rows_left
 from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
 from rocerf.models.design import AnyDesign
 from rocerf.models.logistic.curvature import Curvature
@@ -112,7 +114,9 @@ class LogisticObjective:
     def without(self, rows: Places) -> LogisticObjective:
         """The objective of the other rows."""
         weights = None if self.weights is None else np.delete(self.weights, rows)
-        return replace(self, X=np.delete(self.X, rows, axis=0), y=np.delete(self.y, rows), weights=weights)
+        X = rows_left(self.X, rows)
+        y = X.labels() if isinstance(X, RowsOnDisk) else np.delete(self.y, rows)
+        return replace(self, X=X, y=y, weights=weights)
 
     def _rows(self, rows: slice | Places) -> tuple[Array, Array, Array | float]:
         sign = 1.0 - 2.0 * self.y[rows]
@@ -125,7 +129,7 @@ class LogisticObjective:
             x, sign, weight = self._rows(rows)
             return float(np.sum(weight * self.loss.value(sign * (x @ theta))))
 
-        loss: float = over_rows(partial, operator.add, len(self.y), CHUNK)
+        loss: float = over_rows(partial, operator.add, len(self.y), CHUNK, runner_for(self.X))
         return 0.5 * float(self.penalty_diagonal @ theta**2) + loss
 
     def gradient_and_hessian(self, theta: Array) -> tuple[Array, Array]:
@@ -136,7 +140,7 @@ class LogisticObjective:
             z = x @ theta
             return (weight * self.loss.residual(z, sign)) @ x, (x * (weight * self.loss.curvature(z))[:, None]).T @ x
 
-        gradient, hessian = over_rows(partial, added, len(self.y), CHUNK)
+        gradient, hessian = over_rows(partial, added, len(self.y), CHUNK, runner_for(self.X))
         lam = self.penalty_diagonal
         hessian += np.diag(lam)
         return gradient + lam * theta, (hessian + hessian.T) / 2

@@ -95,12 +95,17 @@ def random_states(estimator: Any) -> list[str]:
     return sorted(n for n in estimator.get_params() if n == "random_state" or n.endswith("__random_state"))
 
 
+def open_states(estimator: Any) -> list[str]:
+    """Names of the random states that the user left open."""
+    settings = estimator.get_params()
+    return [name for name in random_states(estimator) if settings[name] is None]
+
+
 def settled(estimator: Any, seed: int) -> Any:
     """An unfitted clone whose random states are not left open."""
     from sklearn.base import clone
 
-    settings = estimator.get_params()
-    return clone(estimator).set_params(**{n: seed for n in random_states(estimator) if settings[n] is None})
+    return clone(estimator).set_params(**dict.fromkeys(open_states(estimator), seed))
 
 
 def reseeded(estimator: Any, seed: int, trial: int) -> Any:

@@ -22,7 +22,7 @@ from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.model import ExactModel, Refittable
-from rocerf.models.sklearn.estimator_fitting import own_labels, settled, unfitted_copy
+from rocerf.models.sklearn.estimator_fitting import open_states, own_labels, settled, unfitted_copy
 from rocerf.models.sklearn.pipeline_steps import quietly
 from rocerf.models.sklearn.reader import read_logistic_regression
 from rocerf.types import Array
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from rocerf.models.sklearn.pipeline_steps import Preprocessing
     from rocerf.types import Progress
 
+
+#: Solvers of scikit-learn that do not use the random state.
+SETTLED_SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
 
 #: Who retrains after a deletion: the user's own estimator, or rocerf, to the exact optimum.
 RetrainingRule = Literal["own", "exact"]
@@ -179,12 +182,24 @@ class OwnRefit:
 
         return LinearEnsemble.of(deletions, halfspace, self._fit.train.X.shape[1], progress)
 
-    def without(self, rows: NDArray[np.intp]) -> OwnFit:
-        """The user's own object fitted without these rows (row numbers), as a model of schema space."""
+    @cached_property
+    def varies(self) -> bool:
+        """Whether fits of the same rows differ, as the user left a random state open and the solver uses it."""
+        if getattr(self.own.unfitted, "solver", None) in SETTLED_SOLVERS or not open_states(self.own.unfitted):
+            return False
+        nothing = np.empty(0, np.intp)
+        first, second = self.without(nothing), self.without(nothing, start=1)
+        return not (np.array_equal(first.slopes, second.slopes) and first.constant == second.constant)
+
+    def without(self, rows: NDArray[np.intp], start: int = 0) -> OwnFit:
+        """The user's own object fitted without these rows (row numbers), as a model of schema space.
+
+        Where the user left a random state open, every deletion and ``start`` has one of its own.
+        """
         fit, rows = self._fit, np.sort(np.asarray(rows, dtype=np.intp))
         kept = np.delete(np.arange(len(fit.train)), rows)
         seen = self._prepared(kept)
-        classifier = self._fitted(seen.images, kept, zlib.crc32(rows.tobytes()))
+        classifier = self._fitted(seen.images, kept, zlib.crc32(rows.tobytes(), start))
         sign = 1.0 if classifier.classes_[1] == fit.train.favourable else -1.0
         theta = sign * np.asarray(classifier.coef_, dtype=np.float64)[0]
         if seen.design.intercept:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rocerf.data.column_statistics import are_answers
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.schema import FeatureSchema
 from rocerf.data.training_set import TrainingSet
@@ -70,11 +71,15 @@ def _norm(norm: Norm, train: TrainingSet, schema: FeatureSchema | None) -> NormC
 
 def _mad(train: TrainingSet, schema: FeatureSchema | None) -> NormCost:
     columns = _Columns(train, schema)
-    deviation = np.median(np.abs(train.X - np.median(train.X, axis=0)), axis=0)
+    deviation = np.array([_median_deviation(train.X[:, place]) for place in range(len(train.columns))])
     # Where more than half of the rows agree the median deviation is 0 and says nothing; the standard one does.
     deviation = np.where(deviation > 0, deviation, np.asarray(train.spread))
     lengths = np.where(columns.answers, columns.unit, deviation) / columns.weights
     return NormCost(Norm.L1, lengths, "mad", columns.open_groups)
+
+
+def _median_deviation(column: Array) -> float:
+    return float(np.median(np.abs(column - np.median(column))))
 
 
 def _percentile(train: TrainingSet, schema: FeatureSchema | None) -> PercentileCost:
@@ -95,7 +100,7 @@ class _Columns:
     """
 
     def __init__(self, train: TrainingSet, schema: FeatureSchema | None) -> None:
-        kinds = np.where(np.isin(train.X, (0.0, 1.0)).all(axis=0), Kind.BINARY, Kind.CONTINUOUS)
+        kinds = np.where(are_answers(train.X), Kind.BINARY, Kind.CONTINUOUS)
         plain = (Feature(name, Kind(str(kind))) for name, kind in zip(train.columns, kinds, strict=True))
         features = tuple(plain) if schema is None else schema.column_features
         self.weights: Array = np.array([feature.weight for feature in features])

@@ -4,6 +4,8 @@ keep a set of cuts for each person, beginning with what the promise knows before
 repeat  x = the cheapest allowed point behind all cuts
         read the promise at x; if it holds there, x is optimal (a relaxation's optimum that is feasible)
         otherwise add the cut found at x
+
+Where people are many, a cut found for somebody else that cuts x off as well spares the reading.
 """
 
 from __future__ import annotations
@@ -15,10 +17,16 @@ import numpy as np
 from rocerf.promises.promise import Learning, Promise, Reading
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
-from rocerf.types import Array, Places, Progress
+from rocerf.types import Array, Mask, Places, Progress
 
 #: Places in the first wave of a promise that learns; each further wave is twice as large.
 FIRST_WAVE = 32
+
+#: Rounds in which cuts are shared: later ones are about what only a reading tells.
+SHARED_ROUNDS = 2
+
+#: People from which cuts found for a few are held against all, how many are read first, and how many cuts are kept.
+MANY_PEOPLE, FIRST_READ, MOST_SHARED = 1024, 256, 1024
 
 
 def solve_by_cuts(
@@ -107,6 +115,7 @@ def _solve_wave(
     pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
     solution.outcomes[wave] = Outcome.GAVE_UP
     open_ = wave
+    shared = None if isinstance(promise, Learning) or len(wave) < MANY_PEOPLE else _Shared.none(master.X0.shape[1])
     for round_ in range(max_rounds):
         cheapest = master.cheapest(open_, *pool.of(open_), delta + GUARD)
         points, reachable, failed = cheapest.points, cheapest.found, cheapest.failed
@@ -117,20 +126,79 @@ def _solve_wave(
         open_, points = open_[reachable], points[reachable]
         if not len(open_):
             break
-        reading = promise.read(points, delta + GUARD / 2)
-        solution.rounds[open_] += 1
-        solution.count(open_, reading)
-        holds = reading.values >= delta + GUARD / 2
-        solution.keep(open_, points, reading, holds)
-        slopes, constants = reading.cuts(points)
-        open_ = open_[~holds]
-        pool.add(open_, slopes[~holds], constants[~holds])
+        shared = None if round_ == SHARED_ROUNDS else shared
+        parts = _parts(len(open_), shared is not None)
+        left = [_cut_off(promise, open_[part], points[part], delta, solution, pool, shared) for part in parts]
+        open_ = np.concatenate(left)
         if progress is not None:
             progress(len(wave) - len(open_), len(wave))
         if not len(open_):
             break
     solution.forget(open_)
     _tell_margin_from_reach(promise, master, delta, wave, solution)
+
+
+def _parts(people: int, share: bool) -> list[slice]:
+    """Who is read together: a few first, whose cuts may spare the others a reading."""
+    ends = [end for end in (FIRST_READ, 4 * FIRST_READ) if share and end < people] + [people]
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _cut_off(
+    promise: Promise,
+    people: Places,
+    points: Array,
+    delta: float,
+    solution: Solution,
+    pool: _Cuts,
+    shared: _Shared | None,
+) -> Places:
+    """Keep the points at which the promise holds, and cut off the others; whose they are."""
+    refuted = np.zeros(len(people), dtype=bool)
+    if shared is not None:
+        slopes, constants, refuted = shared.against(points, delta + GUARD / 2)
+        pool.add(people[refuted], slopes[refuted], constants[refuted])
+    read, points = people[~refuted], points[~refuted]
+    reading = promise.read(points, delta + GUARD / 2)
+    solution.rounds[read] += 1
+    solution.count(read, reading)
+    holds = reading.values >= delta + GUARD / 2
+    solution.keep(read, points, reading, holds)
+    slopes, constants = reading.cuts(points)
+    pool.add(read[~holds], slopes[~holds], constants[~holds])
+    if shared is not None:
+        shared.add(slopes[~holds], constants[~holds])
+    refuted[~refuted] = ~holds
+    return people[refuted]
+
+
+class _Shared:
+    """Cuts found for anybody: which points survive does not depend on who asks, so that they hold for everybody.
+
+    A point that one of them cuts off need not be read, which takes a pass over the training rows.
+    """
+
+    def __init__(self, slopes: Array, constants: Array) -> None:
+        self._slopes, self._constants = slopes, constants
+
+    @classmethod
+    def none(cls, d: int) -> _Shared:
+        return cls(np.empty((0, d)), np.empty(0))
+
+    def add(self, slopes: Array, constants: Array) -> None:
+        """Take over some of these cuts, evenly, in place of the oldest."""
+        some = slice(None, None, max(1, -(-len(slopes) // (MOST_SHARED // 2))))
+        usable = np.isfinite(constants[some])
+        self._slopes = np.concatenate([self._slopes, slopes[some][usable]])[-MOST_SHARED:]
+        self._constants = np.concatenate([self._constants, constants[some][usable]])[-MOST_SHARED:]
+
+    def against(self, points: Array, least: float) -> tuple[Array, Array, Mask]:
+        """For points (P, d) the deepest cut each, slopes (P, d) and constants (P,), and who falls below ``least``."""
+        if not len(self._slopes):
+            return np.zeros_like(points), np.zeros(len(points)), np.zeros(len(points), dtype=bool)
+        values = points @ self._slopes.T + self._constants
+        deepest = values.argmin(axis=1)
+        return self._slopes[deepest], self._constants[deepest], values.min(axis=1) < least
 
 
 def _tell_margin_from_reach(promise: Promise, master: Master, delta: float, wave: Places, solution: Solution) -> None:

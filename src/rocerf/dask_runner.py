@@ -1,0 +1,138 @@
+"""Passes over rows by the workers of a Dask cluster (``distributed``), a user's own or one at an address.
+
+Neighbouring chunks go to a worker as one task, which merges what they give; what tasks give is merged by further
+tasks, two and two, so that one result comes back. What is sent is the pass itself with its parameters: rows on the disk
+(:meth:`rocerf.TrainingSet.from_parquet`) go as a way to their files, and every worker decodes the row groups that it is
+asked for, once. A pass that holds a large array, as passes over rows in memory and those of the adversary do, stays in
+this process, in threads.
+
+A worker that is lost costs its tasks, which others do again. A scheduler that is gone is an error.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rocerf.errors import MissingExtraError, OptionError, RunnerError
+from rocerf.passes import Threads
+
+T = TypeVar("T")
+
+#: Bytes of an array from which a pass is not sent.
+LARGE = 2**20
+
+#: Tasks for each thread of the workers: enough that a slow one holds nobody up.
+TASKS_A_THREAD = 4
+
+#: Seconds without a worker after which a pass is given up, and times that a task may take its worker with it.
+PATIENCE, RETRIES = 30.0, 3
+
+
+def distributed() -> Any:
+    """The package, or an error that says how to install it."""
+    try:
+        import distributed as package
+    except ImportError:
+        raise MissingExtraError("distributed", "scale", "running on a Dask cluster") from None
+    return package
+
+
+class DaskRunner:
+    """Sends passes to the workers that a ``distributed.Client`` knows."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    @classmethod
+    def at(cls, address: str) -> DaskRunner:
+        """Of the scheduler at this address."""
+        package = distributed()
+        try:
+            return cls(package.Client(address, timeout=PATIENCE, set_as_default=False))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise OptionError(
+                f"Expected a Dask scheduler at {address!r}, got no answer ({error}); start it, or check the address."
+            ) from error
+
+    def run(self, partial: Callable[[slice], T], merge: Callable[[T, T], T], chunks: Sequence[slice]) -> T:
+        """As :meth:`rocerf.passes.Runner.run`."""
+        sent = packed((partial, merge))
+        if sent is None or len(chunks) == 1:
+            return Threads().run(partial, merge, chunks)
+        try:
+            found: T = self._sent(sent, chunks)
+        except (Exception, distributed().CancelledError) as error:
+            if self.client.status == "running" and not _lost(error):
+                raise
+            raise RunnerError(
+                f"Expected the Dask cluster to finish a pass over the rows, got {type(error).__name__} "
+                f"({' '.join(str(error).split())[:200]}); nothing was computed: see to scheduler and workers, and run "
+                "this again."
+            ) from error
+        return found
+
+    def _sent(self, sent: bytes, chunks: Sequence[slice]) -> Any:
+        client = self.client
+        threads = sum(client.nthreads().values())
+        if not threads:
+            client.wait_for_workers(1, timeout=PATIENCE)
+            threads = sum(client.nthreads().values())
+        size = max(1, -(-len(chunks) // (TASKS_A_THREAD * threads)))
+        options = {"pure": False, "retries": RETRIES}
+        # Small enough to travel with each task: what is scattered is lost with the worker that holds it.
+        level = [client.submit(_part, sent, chunks[at : at + size], **options) for at in range(0, len(chunks), size)]
+        while len(level) > 1:
+            pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
+            level = [client.submit(_merged, sent, *pair, **options) if len(pair) > 1 else pair[0] for pair in pairs]
+        return level[0].result()
+
+
+def _lost(error: BaseException) -> bool:
+    """Whether an error is about the cluster, and not from the pass itself."""
+    return type(error).__module__.startswith(("distributed", "asyncio", "tornado")) or isinstance(error, TimeoutError)
+
+
+def _part(sent: bytes, chunks: Sequence[slice]) -> Any:
+    from cloudpickle import loads
+
+    from rocerf.passes import one_blas_thread
+
+    partial, merge = loads(sent)
+    with one_blas_thread():
+        return reduce(merge, map(partial, chunks))
+
+
+def _merged(sent: bytes, one: Any, two: Any) -> Any:
+    from cloudpickle import loads
+
+    return loads(sent)[1](one, two)
+
+
+class _TooLargeError(Exception):
+    """An array that should not be sent."""
+
+
+def packed(what: Any) -> bytes | None:
+    """What is sent to a worker, pickled; None if there is a large array in it, or something that cannot be sent."""
+    import pickle
+
+    from cloudpickle import CloudPickler
+
+    class Pickler(CloudPickler):  # type: ignore[misc]
+        def reducer_override(self, found: Any) -> Any:
+            own_way = getattr(found, "source", None) is not None  # an array that is pickled as a way to its table
+            if isinstance(found, np.ndarray) and found.nbytes > LARGE and not own_way:
+                raise _TooLargeError
+            return super().reducer_override(found)
+
+    out = io.BytesIO()
+    try:
+        Pickler(out).dump(what)
+    except (_TooLargeError, pickle.PicklingError, TypeError, AttributeError):
+        return None
+    return out.getvalue()

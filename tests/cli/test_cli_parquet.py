@@ -1,0 +1,90 @@
+"""The command line with training rows in Parquet: what it says of the same rows in a CSV file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from parquet_tables import table_of, written
+from rocerf import TrainingSet, load_dataset, passes
+from rocerf.cli.app import app
+
+pytest.importorskip("pyarrow")
+
+NAMED = ["--label", "good", "--favourable", "1", "--train-id-column", "who"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, data = tmp_path_factory.mktemp("files"), load_dataset("german")
+    table = table_of(data.train)
+    written(table, folder / "rows", 5)
+    table.to_parquet(folder / "rows.parquet", index=False)
+    table.to_csv(folder / "rows.csv", index=False)
+    data.test.frame().iloc[:12].to_csv(folder / "people.csv", index=False)
+    (folder / "gone.txt").write_text("\n".join(str(one) for one in table["who"][:3]))
+    return folder
+
+
+def command(*words: object) -> tuple[int, str]:
+    ran = CliRunner().invoke(app, [str(word) for word in words])
+    return ran.exit_code, ran.output if ran.exception is None else f"{ran.output}{ran.exception}"
+
+
+def explained(files: Path, name: str, *more: str) -> dict:
+    out = files / f"{name}.json"
+    people = ["--people", files / "people.csv", "--k", "3", "--promise", "first_order", "--out", out]
+    code, said = command("explain", "--train", files / name, *NAMED, *people, *more)
+    assert code == 0, said
+    return json.loads(out.read_text())
+
+
+def test_explain_and_recheck(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = explained(files, "rows.csv")
+    read = []
+    whole = TrainingSet.from_parquet
+    monkeypatch.setattr(TrainingSet, "from_parquet", lambda *a, **o: read.append(a) or whole(*a, **o))
+    for name in ("rows", "rows.parquet"):
+        found = explained(files, name)
+        assert found["settings"]["data_checksum"] == truth["settings"]["data_checksum"]
+        for mine, theirs in zip(found["people"], truth["people"], strict=True):
+            assert mine["status"] == theirs["status"]
+            values, others = (one.get("point") or [] for one in (mine, theirs))
+            np.testing.assert_allclose(np.array(values, float), np.array(others, float), atol=1e-9)
+        again = ["--recourses", files / f"{name}.json", "--deleted", files / "gone.txt"]
+        code, said = command("recheck", "--train", files / name, *NAMED, *again)
+        assert code == 0, said
+        assert "still hold" in said
+    assert len(read) == 4
+
+
+def test_runners_by_name(files: Path) -> None:
+    truth = explained(files, "rows", "--runner", "serial")
+    assert explained(files, "rows", "--runner", "threads")["people"] == truth["people"]
+    assert not passes._chosen
+    people = ["--people", files / "people.csv", "--k", "3"]
+    for words, said in (
+        (["--runner", "cluster"], "Expected one of the runners serial, threads"),
+        (["--runner", "dask"], "address of a scheduler"),
+        (["--runner", "threads", "--scheduler", "tcp://nowhere:1"], "only with the runner 'dask'"),
+    ):
+        code, told = command("explain", "--train", files / "rows", *NAMED, *people, *words)
+        assert code != 0
+        assert said in told
+    assert not passes._chosen
+
+
+def test_what_is_wrong_is_said(files: Path) -> None:
+    people = ["--people", files / "people.csv", "--k", "3"]
+    for train, label, said in (("none.parquet", "good", "found none"), ("rows", "bad", "a column 'bad'")):
+        named = ["--label", label, "--favourable", "1"]
+        code, told = command("explain", "--train", files / train, *named, *people)
+        assert code != 0
+        assert said in told
+    code, told = command("explain", "--train", files / "rows", "--label", "good", "--favourable", "yes", *people)
+    assert code != 0
+    assert "Expected the favourable label to be one of" in told

@@ -1,0 +1,68 @@
+"""Recourses from rows on the disk are those from rows in memory, however the table is cut and whoever runs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parquet_tables import table_of, written
+from rocerf import Adversary, LogisticModel, Recourses, Rocerf, TrainingSet, load_dataset
+from rocerf.passes import using
+
+pytest.importorskip("pyarrow")
+
+
+@cache
+def in_memory(name: str, promise: str) -> Recourses:
+    return _answers(LogisticModel.fit(_rows(name)), name, promise)
+
+
+def _rows(name: str) -> TrainingSet:
+    train = load_dataset(name).train
+    return train if len(train) < 1000 else train.without(train.ids[1000:])
+
+
+def _answers(model: LogisticModel, name: str, promise: str) -> Recourses:
+    data = load_dataset(name)
+    people = data.test.frame().iloc[:60]
+    denied = people[model.predict(people) == 0].iloc[:3]
+    return Rocerf(model, 4, promise=promise, effort="quick").explain(denied)
+
+
+@pytest.mark.parametrize("promise", ["first_order", "retrained"])
+@pytest.mark.parametrize("name", ["german", "adult"])
+@pytest.mark.parametrize(
+    "parts", [pytest.param(1, marks=pytest.mark.slow), 7, pytest.param(40, marks=pytest.mark.slow)]
+)
+def test_the_same_recourses(name: str, promise: str, parts: int, tmp_path: Path) -> None:
+    folder = written(table_of(_rows(name)), tmp_path / "rows", parts)
+    train = TrainingSet.from_parquet(folder, label="good", id="who")
+    expected = in_memory(name, promise)
+    for runner in ("serial", "threads"):
+        with using(runner):
+            found = _answers(LogisticModel.fit(train), name, promise)
+        assert expected.answered.any()
+        assert found.statuses == expected.statuses
+        assert found.settings.data_checksum == expected.settings.data_checksum
+        np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-9)
+
+
+def test_audits_and_attacks_are_the_same(tmp_path: Path) -> None:
+    memory = load_dataset("german").train
+    folder = written(table_of(memory), tmp_path / "rows", 7)
+    disk = TrainingSet.from_parquet(folder, label="good", id="who")
+    one, other = LogisticModel.fit(disk), LogisticModel.fit(memory)
+    points = _answers(other, "german", "first_order")
+    first, second = (Adversary(model, 4, effort="quick").attack(points.matrix[:3]) for model in (one, other))
+    np.testing.assert_allclose(first.scores, second.scores, atol=1e-9)
+    for mine, theirs in zip(first.deleted_ids, second.deleted_ids, strict=True):
+        assert sorted(mine) == sorted(theirs)
+    explainer = Rocerf(one, 4, promise="first_order", effort="quick")
+    before = explainer.recheck(points, memory.ids[:9])
+    truth = Rocerf(other, 4, promise="first_order", effort="quick").recheck(points, memory.ids[:9])
+    np.testing.assert_allclose(before.after, truth.after, atol=1e-9)
+    forgotten = explainer.forget(memory.ids[:9])
+    assert forgotten.model.train.checksum == memory.without(memory.ids[:9]).checksum

@@ -1,0 +1,126 @@
+"""A local cluster of real worker processes: the same results, and lost workers and schedulers that cost no truth."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from parquet_tables import table_of, written
+from problems import random_training_set
+from rocerf import LogisticModel, Rocerf, TrainingSet, load_dataset, running
+from rocerf.dask_runner import DaskRunner, packed
+from rocerf.errors import FileFormatError, OptionError, RunnerError
+from rocerf.models.logistic import objective
+from rocerf.passes import chunks
+
+distributed = pytest.importorskip("distributed", reason="needs the extra scale")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster() as made, distributed.Client(made) as known:
+        yield known
+
+
+def cluster() -> Any:
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True)
+
+
+@pytest.fixture
+def german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TrainingSet, TrainingSet]:
+    """The rows on the disk in 7 partitions, and in memory; passes are of many chunks."""
+    monkeypatch.setattr(objective, "CHUNK", 60)
+    memory = load_dataset("german").train
+    folder = written(table_of(memory), tmp_path / "rows", 7)
+    return TrainingSet.from_parquet(folder, label="good", id="who"), memory
+
+
+def test_the_same_model_and_recourses(client: Any, german: tuple[TrainingSet, TrainingSet]) -> None:
+    disk, memory = german
+    people = load_dataset("german").test.frame().iloc[:30]
+    expected = Rocerf(LogisticModel.fit(memory), 4, promise="first_order").explain(people)
+    seen = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    with running(client):
+        model = LogisticModel.fit(disk)
+        found = Rocerf(model, 4, promise="first_order").explain(people)
+        left = model.without(disk.ids[:5])
+    after = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    assert all(after[worker] > seen[worker] + 5 for worker in seen)
+    assert expected.answered.any()
+    np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-9)
+    truth = LogisticModel.fit(memory).without(memory.ids[:5])
+    np.testing.assert_allclose(left.theta, truth.theta, atol=1e-9)
+
+
+def test_an_address_is_taken_as_it_is(client: Any, german: tuple[TrainingSet, TrainingSet]) -> None:
+    disk, memory = german
+    with running("dask", scheduler=client.scheduler.address):
+        found = LogisticModel.fit(disk)
+    np.testing.assert_allclose(found.theta, LogisticModel.fit(memory).theta, atol=1e-9)
+    with pytest.raises(OptionError, match="address of a scheduler"), running("dask"):
+        pass
+
+
+def test_rows_in_memory_are_not_sent() -> None:
+    small, large = random_training_set(0, n=50), np.zeros((1000, 200))
+    assert packed(lambda rows: small.X[rows]) is not None
+    assert packed(lambda rows: large[rows]) is None
+
+
+def test_a_worker_killed_in_the_middle_of_a_pass(tmp_path: Path) -> None:
+    marker = tmp_path / "killed"
+
+    def partial(rows: slice) -> int:
+        time.sleep(0.05)
+        if rows.start == 20 and not marker.exists():
+            marker.write_text("once")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sum(range(40)[rows])
+
+    with cluster() as made, distributed.Client(made) as known:
+        found = DaskRunner(known).run(partial, lambda one, two: one + two, chunks(40, 2))
+    assert marker.exists()
+    assert found == sum(range(40))
+
+
+def test_an_error_of_the_pass_itself_comes_out(client: Any) -> None:
+    def own(rows: slice) -> int:
+        raise FileFormatError("Expected a partition, found none.")
+
+    with pytest.raises(FileFormatError, match="Expected a partition"):
+        DaskRunner(client).run(own, lambda one, two: one + two, chunks(40, 2))
+
+
+def test_a_partition_that_changes_is_refused(client: Any, german: tuple[TrainingSet, TrainingSet]) -> None:
+    import pandas as pd
+
+    disk, _ = german
+    path = Path(disk.X.table.pieces[-1].name)
+    table = pd.read_parquet(path)
+    table[disk.columns[0]] += 1.0
+    table.to_parquet(path, index=False)
+    with running(client), pytest.raises(FileFormatError, match="changed meanwhile"):
+        LogisticModel.fit(disk, scale=False)
+    path.unlink()
+
+
+def test_a_scheduler_that_is_gone() -> None:
+    made = cluster()
+    known = distributed.Client(made)
+    made.close()
+    with pytest.raises(RunnerError, match="nothing was computed"):
+        DaskRunner(known).run(lambda rows: 1, lambda one, two: one + two, chunks(40, 2))
+    known.close()
+    with pytest.raises(OptionError, match="Expected a Dask scheduler at"):
+        DaskRunner.at("tcp://127.0.0.1:9")
