@@ -51,7 +51,9 @@ def test_reproduce_quick_on_a_subset(run: Any, tmp_path: Path) -> None:
         if float(row["alpha"]) > 0:
             validity[row["setting"], row["method"]].append(float(row["validity"]))
     assert {key: len(values) for key, values in validity.items()} == {
-        **{("published", method): 25 for method in ("scfe", "roar", "rocerf")},
+        # The authors' searches begin at random points: one row for each of the preset's two seeds.
+        **{("published", method): 2 * 25 for method in ("scfe", "rocerf")},
+        ("published", "roar"): 25,
         **{("corrected", method): 25 for method in ("scfe", "roar", "rocerf", "retrained")},
     }
     means = {key: float(np.mean(values)) for key, values in validity.items()}

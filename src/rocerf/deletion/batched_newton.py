@@ -19,11 +19,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 from rocerf.data.disk_rows import CHUNK as LONG_CHUNK
 from rocerf.data.disk_rows import row_by_row
-from rocerf.deletion.worst_rows import WorstRows, k_smallest_columns
-=======
 from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.hessians import (
     ALONE,
@@ -38,7 +35,6 @@ from rocerf.deletion.hessians import (
     solve_each,
 )
 from rocerf.deletion.squares import Squares
->>>>>>> cliff
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
 from rocerf.models.model import ExactModel
