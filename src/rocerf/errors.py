@@ -24,6 +24,11 @@ The tree::
     ├── FileFormatError          a file that is not what it should be
     ├── RunnerError              a cluster that did not finish its work
     ├── NotRemovedError          old files that stay though they were replaced
+    ├── AccessError              a service that does not let somebody in
+    │   ├── NotSignedInError       no token, or one that is unknown, expired or revoked
+    │   ├── ForbiddenError         a role that may not do this, or a form that did not come from our page
+    │   ├── TooOftenError          more requests than a token may make
+    │   └── UnknownTokenError      a token that is to be ended and never was
     └── MissingExtraError        an optional dependency is not installed
 """
 
@@ -100,6 +105,30 @@ class RunnerError(RocerfError, RuntimeError):
 
 class NotRemovedError(RocerfError, OSError):
     """What was written is in place, but what it replaced could not be removed, and may hold training rows."""
+
+
+class AccessError(RocerfError):
+    """Somebody whom a service does not let in, or not this far."""
+
+
+class NotSignedInError(AccessError):
+    """No token, or one that is unknown, expired or revoked."""
+
+
+class ForbiddenError(AccessError):
+    """A role that may not do what was asked, or a form that did not come from our page."""
+
+
+class TooOftenError(AccessError):
+    """More requests than a token or an address may make; ``seconds`` until the next one."""
+
+    def __init__(self, message: str, seconds: int = 1) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class UnknownTokenError(AccessError, LookupError):
+    """A token that is to be ended and never was."""
 
 
 class MissingExtraError(RocerfError, ImportError):
