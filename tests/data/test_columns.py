@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rocerf.data.columns import default_columns, is_frame, numeric_matrix, people_matrix
+from rocerf.data.columns import default_columns, numeric_matrix, people_matrix
+from rocerf.data.foreign import is_frame
 from rocerf.errors import ColumnError, DataError
 
 

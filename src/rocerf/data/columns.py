@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocerf.data.foreign import as_pandas, is_frame
 from rocerf.errors import ColumnError, DataError
 
 if TYPE_CHECKING:
@@ -56,12 +57,6 @@ def is_number(value: Any, *, whole: bool = False) -> bool:
     (True, False, False, True)
     """
     return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a pandas DataFrame, asked without importing pandas."""
-    # The whole ancestry: a subclass of DataFrame lives in a module of its own.
-    return any(c.__name__ == "DataFrame" and c.__module__.split(".")[0] == "pandas" for c in type(X).__mro__)
 
 
 def unmasked(values: Any) -> Any:
@@ -126,6 +121,7 @@ def numeric_matrix(
     """
     columns: tuple[str, ...] | None = None
     index: NDArray[Any] | None = None
+    X = as_pandas(X)
     if is_frame(X):
         columns, index = _frame_names(X, what)
         matrix = _from_frame(X, what)
@@ -154,6 +150,7 @@ def people_matrix(
     the model knows no names (``named`` false), position counts. Missing values pass through as NaN: the row is answered
     by a reason, the batch goes on.
     """
+    X = as_pandas(X)
     if is_frame(X) and named:
         frame: Any = X
         absent = [name for name in columns if name not in set(map(str, frame.columns))]

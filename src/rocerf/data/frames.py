@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import in_words, is_frame, people_matrix, plain, refuse_no_numbers, some
+from rocerf.data.columns import in_words, people_matrix, plain, refuse_no_numbers, some
 from rocerf.data.feature import Feature, Kind
+from rocerf.data.foreign import as_pandas, is_frame
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import ColumnError
 from rocerf.types import Array
@@ -71,6 +72,7 @@ class Frames:
         What is neither is refused here, in terms of the user's columns: a frame that lacks some, a single person as a
         Series or a dict, texts without names.
         """
+        X = as_pandas(X)
         if not is_frame(X):
             if _is_person_or_texts(X):
                 raise _no_frame(self.schema, X)
@@ -287,6 +289,7 @@ def _able_to_miss(dtype: str) -> str:
 
 def named(schema: FeatureSchema, frame: Any) -> Any:
     """The frame with texts as names of its columns, each column of the schema once."""
+    frame = as_pandas(frame)
     if not is_frame(frame):
         raise _no_frame(schema, frame)
     names: Sequence[str] = list(map(str, frame.columns))

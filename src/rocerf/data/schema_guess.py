@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import default_columns, is_frame, is_number, plain, refuse_no_numbers
+from rocerf.data.columns import default_columns, is_number, plain, refuse_no_numbers
 from rocerf.data.feature import Feature, Kind, listed
+from rocerf.data.foreign import as_pandas, is_frame
 from rocerf.errors import ColumnError, DataError, SchemaError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def guessed_features(frame: Any, quantiles: tuple[float, float]) -> Iterator[Fea
     """A feature for each column, with its kind and bounds guessed."""
     import pandas as pd
 
+    frame = as_pandas(frame)
     if not is_frame(frame):
         array = np.asarray(frame)
         if array.ndim != 2:

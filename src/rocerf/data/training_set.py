@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocerf.data.column_statistics import centre_of, spread_of, units
 from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, plain, some, unmasked
 from rocerf.data.disk_rows import CHUNK, RowsOnDisk
+from rocerf.data.foreign import with_origin
 from rocerf.errors import DataError, FileFormatError, IdError, LabelError
 from rocerf.passes import chunks
 from rocerf.storage.state import State
@@ -35,11 +36,11 @@ class TrainingSet:
 
     Parameters
     ----------
-    X : array of shape (n, d), or DataFrame with d numeric columns
+    X : array of shape (n, d), or table with d numeric columns (pandas, Polars, PyArrow)
         Feature values in the user's own units. NaN and infinities are refused.
     y : sequence of n labels
         Any two distinct values.
-    ids : sequence of n unique values, optional
+    ids : sequence of n unique values, or the name of the column of X that has them, optional
         Names of the rows, kept when other rows go. Default: the DataFrame's index, or 0..n-1.
     favourable : label
         The label a person hopes for (loan granted, bail granted).
@@ -70,11 +71,13 @@ class TrainingSet:
         self,
         X: ArrayLike | pd.DataFrame,
         y: ArrayLike,
-        ids: ArrayLike | None = None,
+        ids: ArrayLike | str | None = None,
         *,
         favourable: Any = 1,
         sample_weight: ArrayLike | None = None,
     ) -> None:
+        if isinstance(ids, str):
+            X, ids = with_origin(X, id=ids)[0], None
         matrix, columns, index = numeric_matrix(X, what="the training rows")
         n = len(matrix)
         if n == 0:

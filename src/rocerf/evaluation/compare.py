@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocerf.data.columns import is_frame
+from rocerf.data.foreign import is_frame
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError, OptionError, RocerfError
 from rocerf.evaluation.costs import costs_of

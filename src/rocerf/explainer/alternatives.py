@@ -26,10 +26,11 @@ def find_alternatives(
     most: int,
     progress: Progress | None,
     preparing: Progress | None = None,
+    id: str | None = None,
 ) -> tuple[Recourses, ...]:
     """Up to ``most`` answers for each person of X, as :meth:`rocerf.Rocerf.alternatives` says."""
     positive_whole(most, "most")
-    found = [explainer.explain(X, progress=progress, preparing=preparing)]
+    found = [explainer.explain(X, id=id, progress=progress, preparing=preparing)]
     excluded: list[tuple[frozenset[int], ...]] = [()] * len(found[0])
     while len(found) < most and found[-1].answered.any():
         last = found[-1]
@@ -37,7 +38,7 @@ def find_alternatives(
         for person in np.flatnonzero(last.answered):
             main = _main_changes(explainer.cost, last, int(person), np.flatnonzero(changed[person]))
             excluded[person] = (*excluded[person], main)
-        found.append(explainer.explain_by(explainer.find_points, X, progress, excluded))
+        found.append(explainer.explain_by(explainer.find_points, X, progress, excluded, id=id))
     return tuple(found)
 
 

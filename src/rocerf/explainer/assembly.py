@@ -86,6 +86,7 @@ def assembled(
         frames=asked.frames,
         missing=asked.missing,
         picked=picked,
+        origin=asked.origin,
     )
 
 

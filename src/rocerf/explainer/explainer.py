@@ -164,15 +164,21 @@ class Rocerf:
         return f"Rocerf({self.promise.name}, k={self.k} of {n} rows, {self.cost.name}, {self.model!r})"
 
     def explain(
-        self, X: ArrayLike | pd.DataFrame, *, progress: Progress | None = None, preparing: Progress | None = None
+        self,
+        X: ArrayLike | pd.DataFrame,
+        *,
+        id: str | None = None,
+        progress: Progress | None = None,
+        preparing: Progress | None = None,
     ) -> Recourses:
         """Recourse for each person of X, shape (P, d), in their order.
 
-        A DataFrame is matched by column names and its index is kept. Bad rows and impossible cases become results with
+        A table (pandas, Polars, PyArrow) is matched by column names, and answers are tables of the same kind. People
+        are called by its index, or by the column named as ``id``. Bad rows and impossible cases become results with
         a reason. ``progress`` is called with (done, total): of :meth:`prepare`, unless that has ``preparing`` to call,
         then of people, or of the models retrained for them.
         """
-        return self.explain_by(self.find_points, X, progress, preparing=preparing)
+        return self.explain_by(self.find_points, X, progress, preparing=preparing, id=id)
 
     def find_points(self, problem: Master, progress: Progress | None = None) -> Solution:
         """The cheapest points that keep the promise, found by this explainer's solver."""
@@ -185,12 +191,13 @@ class Rocerf:
         progress: Progress | None = None,
         excluded: Sequence[tuple[frozenset[int], ...]] | None = None,
         preparing: Progress | None = None,
+        id: str | None = None,
     ) -> Recourses:
         """Recourses out of what ``find`` finds for the people whom the model refuses; as :meth:`explain` otherwise.
 
         ``excluded`` holds for each person sets of attributes of which at least one must stay as it is.
         """
-        asked = Asked.of(X, self.model)
+        asked = Asked.of(X, self.model, id)
         triage = Triage.of(asked, self.model, self.schema, self.promise)
         asking = triage.asking
         if len(asking):
@@ -210,6 +217,7 @@ class Rocerf:
         X: ArrayLike | pd.DataFrame,
         most: int = 3,
         *,
+        id: str | None = None,
         progress: Progress | None = None,
         preparing: Progress | None = None,
     ) -> tuple[Recourses, ...]:
@@ -220,7 +228,7 @@ class Rocerf:
         main changes are the dearest ones, as many as it takes for the rest to cost less than half: an answer that
         merely spares the smallest of ten changes is no alternative.
         """
-        return find_alternatives(self, X, most, progress, preparing)
+        return find_alternatives(self, X, most, progress, preparing, id)
 
     def problem(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
         """The problem of people (P, d) who came without the features ``missing``.
@@ -328,7 +336,7 @@ class Rocerf:
 
     def removal_budget(
         self,
-        points: ArrayLike | pd.DataFrame,
+        points: ArrayLike | pd.DataFrame | Recourses,
         *,
         most: int | None = None,
         share: float | None = None,
@@ -336,13 +344,14 @@ class Rocerf:
     ) -> RemovalBudget:
         """How many deletions each point (P, d) survives: proven from below, found from above.
 
-        Deletions are tried up to ``most``, by default four times this explainer's k (at least 8). The proof is this
-        explainer's own certificate if it has one, else that of a single deletion on tables of moderate size. A network
-        or estimator breaks where fewer than a ``share`` of its retrainings accept: the promise's, else 0.95.
+        Answers are taken by their points. Deletions are tried up to ``most``, by default four times this explainer's k
+        (at least 8). The proof is this explainer's own certificate if it has one, else that of a single deletion on
+        tables of moderate size. A network or estimator breaks where fewer than a ``share`` of its retrainings accept: the promise's, else 0.95.
         """
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
-        X = complete(self.model.matrix(points), self.model.train.columns, what="points to find a removal budget for")
+        given = points.matrix if isinstance(points, Recourses) else self.model.matrix(points)
+        X = complete(given, self.model.train.columns, what="points to find a removal budget for")
         return removal_budget(self.model, X, limit, given=self.promise, share=share, seed=self.seed, progress=progress)
 
     def save(self, path: str | PathLike[str]) -> None:

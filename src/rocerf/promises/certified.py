@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocerf.data.columns import is_frame
+from rocerf.data.foreign import is_frame
 from rocerf.deletion.certificate import Certificate, Options, certify_model, largest_k_that_closes
 from rocerf.deletion.certificate.about import FORMAT, CertifiedAbout
 from rocerf.errors import FileFormatError, UnsupportedModelError

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_frame, people_matrix
+from rocerf.data.columns import people_matrix
+from rocerf.data.foreign import Origin, is_frame, with_origin
 from rocerf.data.frames import Frames
 from rocerf.errors import IdError
 from rocerf.models.model import Refittable
@@ -21,7 +22,8 @@ class Asked:
     """People (P, d) in schema space with the index and column order they came in.
 
     ``problems`` says for each person what makes their values unusable, or "". ``frames`` is there if they came in the
-    columns of a pipeline, ``missing`` then names the features each came without.
+    columns of a pipeline, ``missing`` then names the features each came without. ``origin`` is what their table was, if
+    not one of pandas.
     """
 
     matrix: Array
@@ -30,10 +32,19 @@ class Asked:
     frame_columns: tuple[str, ...] | None = None
     frames: Frames | None = None
     missing: tuple[tuple[str, ...], ...] | None = None
+    origin: Origin | None = None
 
     @classmethod
-    def of(cls, X: Any, model: Refittable) -> Asked:
-        """From what the user handed over: a table of numbers, or a DataFrame in the model's own columns."""
+    def of(cls, X: Any, model: Refittable, id: str | None = None) -> Asked:
+        """From what the user handed over: a table of numbers, or a DataFrame in the model's own columns.
+
+        ``id`` names the column that people are called by, where it is not the index.
+        """
+        X, origin = with_origin(X, id)
+        return replace(cls._of(X, model), origin=origin)
+
+    @classmethod
+    def _of(cls, X: Any, model: Refittable) -> Asked:
         train = model.train
         frames = model.frames
         if frames is not None and frames.are_of(X):

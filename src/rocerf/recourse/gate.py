@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import is_frame
+from rocerf.data.foreign import is_frame
 from rocerf.data.frames import Frames
 from rocerf.models.model import Refittable
 from rocerf.promises.promise import Promise

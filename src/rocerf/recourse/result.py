@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.columns import some
+from rocerf.data.foreign import Origin
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
+from rocerf.errors import IdError
 from rocerf.promises.held_out import HeldOut
 from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
@@ -145,7 +148,11 @@ class Recourses:
     ``held_out`` says how the points fared with models retrained only to check them, where the promise has such models;
     ``picked``, where it was asked for, without rows picked to harm them, of which a promise about random deletions says
     nothing.
-    Where nobody answered, the point is missing (NaN) and ``statuses`` and ``reasons`` say why.
+    Where nobody answered, the point is missing (NaN) and ``statuses`` and ``reasons`` say why. ``origin`` is what the
+    people's table was where it was not one of pandas: :attr:`points` and :meth:`to_frame` are tables of that kind.
+
+    ``recourses[0]`` is the first person's answer, ``recourses["A0004"]`` that of the person called so by their index
+    (where names are whole numbers, a number is a place).
     """
 
     people: Array
@@ -166,6 +173,7 @@ class Recourses:
     frames: Frames | None = None
     missing: tuple[tuple[str, ...], ...] | None = None
     picked: HeldOut | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         # What was checked stays what it was: nobody can move a point under its certificate.
@@ -185,13 +193,13 @@ class Recourses:
         return len(self.statuses)
 
     @overload
-    def __getitem__(self, place: int) -> Recourse: ...
+    def __getitem__(self, place: int | str) -> Recourse: ...
     @overload
     def __getitem__(self, place: slice) -> Sequence[Recourse]: ...
-    def __getitem__(self, place: int | slice) -> Recourse | Sequence[Recourse]:
+    def __getitem__(self, place: int | str | slice) -> Recourse | Sequence[Recourse]:
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
-        i = range(len(self))[place]
+        i = self._place(place) if isinstance(place, str) else range(len(self))[place]
         return Recourse(
             name=i if self.index is None else self.index[i : i + 1].tolist()[0],
             status=self.statuses[i],
@@ -208,6 +216,14 @@ class Recourses:
             worst_ids=None if self.worst_ids is None else self.worst_ids[i],
             picked=None if self.picked is None else self.picked.audit_of(i, self.settings.k),
         )
+
+    def _place(self, name: str) -> int:
+        """The place of the only person called so."""
+        places = [place for place, known in enumerate(self.names) if known == name]
+        if len(places) == 1:
+            return places[0]
+        got = f"{len(places)} of them" if places else f"nobody (there are {some(self.names)})"
+        raise IdError(f"Expected one person called {name!r}, got {got}; name one by place instead, from 0.")
 
     def __iter__(self) -> Iterator[Recourse]:
         return (self[i] for i in range(len(self)))
@@ -251,7 +267,11 @@ class Recourses:
     @property
     def points(self) -> Array | pd.DataFrame:
         """The recommended values, in the form and order the people came in; missing where unanswered."""
-        return self.matrix.copy() if self.index is None else self._frame(self.matrix)
+        return self.matrix.copy() if self.index is None else self._given_back(self._frame(self.matrix))
+
+    def _given_back(self, frame: pd.DataFrame) -> Any:
+        """The frame in the type that the people came in."""
+        return frame if self.origin is None else self.origin.give_back(frame)
 
     def _frame(self, matrix: Array) -> pd.DataFrame:
         import pandas as pd
@@ -294,7 +314,7 @@ class Recourses:
             while name in taken:
                 name = f"recourse_{name}"  # noqa: PLW2901
             frame.insert(0, name, values)
-        return frame
+        return self._given_back(frame)
 
     def state(self, *, training_rows: bool = False) -> State:
         """The batch as plain values, to be kept anywhere; ids of training rows only where asked for."""

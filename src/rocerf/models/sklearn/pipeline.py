@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocerf.data.foreign import as_pandas, with_origin
 from rocerf.data.frames import Frames
 from rocerf.data.schema import FeatureSchema
 from rocerf.data.training_set import TrainingSet
@@ -131,14 +132,14 @@ def from_pipeline(
     pipeline is copied: fitting it again later changes nothing here.
 
     pipeline : fitted Pipeline, or a bare LogisticRegression.
-    train_df, y : DataFrame of n rows in the columns that the pipeline takes, and n labels. Columns that it ignores
-        become no part of the schema, unless one is given that has them.
+    train_df, y : table (pandas, Polars, PyArrow) of n rows in the columns that the pipeline takes, and n labels.
+        Columns that it ignores become no part of the schema, unless one is given that has them.
     schema : of the same columns; by default guessed by ``FeatureSchema.from_frame``.
     preprocessing : whether scalers, encoders and imputers stay as they are when rows are deleted ("frozen"), or are
         fitted again on the rows left ("refitted": slower, and without the promises "first_order" and "certified").
     retraining : who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises
         then allow for ("own"); or what you deploy is ``model.without``, the exact optimum ("exact").
-    favourable, ids : the good label; n unique values, by default the DataFrame's index.
+    favourable, ids : the good label; n unique values or the name of their column, by default the DataFrame's index.
     threshold : probability of the favourable label from which a person is accepted.
     sample_weight : the weights (n,) that LogisticRegression was fitted with.
     otherwise : what to do with a pipeline that is not affine, ends in another classifier, or in a LogisticRegression
@@ -163,6 +164,9 @@ def _taken(
     pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema | None, options: dict[str, Any]
 ) -> tuple[Any, _Rows]:
     """A copy of the pipeline, and the training rows in the columns of the schema."""
+    if isinstance(options["ids"], str):
+        frame, options = with_origin(frame, options["ids"])[0], options | {"ids": None}
+    frame = as_pandas(frame)
     refuse_other_columns(frame)
     _refuse_searches(pipeline)
     pipeline = own_copy(pipeline)

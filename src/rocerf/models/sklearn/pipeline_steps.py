@@ -214,7 +214,7 @@ def dense(rows: Any) -> Array:
 
 def refuse_other_columns(frame: Any) -> None:
     """The training rows must be a DataFrame with columns named by text, each once."""
-    from rocerf.data.columns import is_frame
+    from rocerf.data.foreign import is_frame
 
     if not is_frame(frame):
         raise ColumnError(
