@@ -29,6 +29,12 @@ The tree::
     │   ├── ForbiddenError         a role that may not do this, or a form that did not come from our page
     │   ├── TooOftenError          more requests than a token may make
     │   └── UnknownTokenError      a token that is to be ended and never was
+    ├── LedgerError              what the ledger of letters and deletions cannot do
+    │   ├── TransitionError        a step that is not open from where a letter, request or job stands
+    │   ├── NotInLedgerError       a number or reference that the ledger does not know
+    │   ├── ErasedError            what was asked for was erased, for good
+    │   ├── LeaseLostError         another worker took the job over; nothing of this one's step was kept
+    │   └── LedgerUnavailableError the database or key file cannot be reached or written to now
     └── MissingExtraError        an optional dependency is not installed
 """
 
@@ -129,6 +135,30 @@ class TooOftenError(AccessError):
 
 class UnknownTokenError(AccessError, LookupError):
     """A token that is to be ended and never was."""
+
+
+class LedgerError(RocerfError):
+    """What the ledger of letters and deletion requests cannot do."""
+
+
+class TransitionError(LedgerError, ValueError):
+    """A step that is not open from where a letter, a deletion request or a job stands."""
+
+
+class NotInLedgerError(LedgerError, LookupError):
+    """A number or reference that the ledger does not know."""
+
+
+class ErasedError(LedgerError, LookupError):
+    """What was asked for was erased, and there is no way to bring it back."""
+
+
+class LeaseLostError(LedgerError, RuntimeError):
+    """Another worker took the job over meanwhile; nothing of this one's step was kept."""
+
+
+class LedgerUnavailableError(LedgerError, OSError):
+    """The database or the key file cannot be reached or written to now; nothing of the step was kept."""
 
 
 class MissingExtraError(RocerfError, ImportError):

@@ -58,6 +58,31 @@ def write_letters(
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
 ) -> tuple[Letter, ...]:
     """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
+    letters, _ = letters_and_points(
+        explainer,
+        recourses,
+        valid_until=valid_until,
+        model_version=model_version,
+        issued=issued,
+        language=language,
+        digits=digits,
+        refusal_reasons=refusal_reasons,
+    )
+    return letters
+
+
+def letters_and_points(
+    explainer: Rocerf,
+    recourses: Recourses | Sequence[Recourses],
+    *,
+    valid_until: date | None,
+    model_version: str | None = "",
+    issued: date | None = None,
+    language: str | Language = "en",
+    digits: int = 3,
+    refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
+) -> tuple[tuple[Letter, ...], tuple[Recourses, ...]]:
+    """A letter for each person, and the batches with the very points that the letters state: rounded, checked anew."""
     language, digits = language_named(language), _digits(digits)
     batches = batches_of(recourses, "several batches of them for the same people")
     _check_batches(explainer, batches)
@@ -70,13 +95,15 @@ def write_letters(
         )
     names = batches[0].names
     given = _reasons(refusal_reasons, names)
-    writer = _Writer(batches[0], language, explainer, [stated(explainer, batch, digits) for batch in batches])
+    checked = [stated(explainer, batch, digits) for batch in batches]
+    writer = _Writer(batches[0], language, explainer, checked)
     letters = [writer.letter(person, name) for person, name in enumerate(names)]
     version = "" if model_version is None else str(model_version)
-    return tuple(
+    dated = tuple(
         replace(letter, issued=issued, valid_until=valid_until, model_version=version, refusal_reasons=reasons)
         for letter, reasons in zip(letters, given, strict=True)
     )
+    return dated, tuple(batch for batch, _ in checked)
 
 
 def of_people(recourses: Recourses, places: Sequence[int]) -> Recourses:

@@ -1,0 +1,177 @@
+"""What every part of the ledger works with: the database, the keys, the clock, the rules, and the audit chain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from rocerf.errors import NotInLedgerError, OptionError
+from rocerf.ledger import chain
+from rocerf.ledger.database import Database
+from rocerf.ledger.keys import SUBJECT, KeyFile, opened, sealed
+from rocerf.ledger.tables import Base, PayloadRow, SubjectRow
+
+#: What the time is; tests let it jump.
+Clock = Callable[[], datetime]
+
+#: What happens to letters that a deletion breaks.
+Broken = Literal["reissue", "honour"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules that an organisation sets for itself.
+
+    Parameters
+    ----------
+    broken : "reissue" or "honour"
+        Letters that a deletion breaks: a new one from the person's data as they are now, or the old one is kept to.
+    lead : timedelta
+        Approved requests wait for others, to be carried out by one retraining, until so long before the first deadline.
+    renew_at : float
+        A new letter is due when no more than this share of the budget is left.
+    four_eyes : bool
+        Whoever verified the identity may not approve the deletion as well.
+    lease, tries : timedelta, int
+        How long a worker may be silent before another takes over its job, and how often a job is tried.
+    """
+
+    broken: Broken = "reissue"
+    lead: timedelta = timedelta(days=7)
+    renew_at: float = 0.25
+    four_eyes: bool = False
+    lease: timedelta = timedelta(seconds=60)
+    tries: int = 5
+
+    def __post_init__(self) -> None:
+        if self.broken not in ("reissue", "honour"):
+            raise OptionError(f"Expected broken letters to be 'reissue' or 'honour', got {self.broken!r}; choose one.")
+        if not 0.0 <= self.renew_at <= 1.0:
+            raise OptionError(f"Expected renew_at as a share from 0 to 1, got {self.renew_at}; 0.25 is the default.")
+
+
+def utc_now() -> datetime:
+    """What the machine's clock says."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The shared ground; parts of the ledger hold it and nothing of each other's tables."""
+
+    database: Database
+    keys: KeyFile
+    clock: Clock = utc_now
+    policy: Policy = field(default_factory=Policy)
+
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return self.clock().astimezone(UTC)
+
+    def note(
+        self,
+        session: Session,
+        kind: str,
+        actor: str,
+        facts: dict[str, Any],
+        *,
+        subject: int | None = None,
+        private: bytes | None = None,
+    ) -> int:
+        """Add a link to the audit chain in this transaction; ``private`` goes under the subject's key. Its number."""
+        return chain.append(session, self.keys, self.now(), kind, actor, facts, subject=subject, private=private)
+
+    def subject(self, session: Session, name: str) -> int:
+        """The number of the person that the user calls so, a new one if there is none; their key is made."""
+        tag = self.keys.tag(name)
+        found = session.scalar(select(SubjectRow.id).where(SubjectRow.tag == tag))
+        if found is None:
+            row = SubjectRow(tag=tag)
+            session.add(row)
+            session.flush()
+            found = row.id
+        self.keys.made(SUBJECT, [found])
+        return found
+
+    def subjects(self, session: Session, names: Iterable[str]) -> dict[str, int]:
+        """As :meth:`subject` for many people at once."""
+        tags = {self.keys.tag(name): name for name in names}
+        known = _found_tags(session, tags)
+        new = [{"tag": tag} for tag in tags if tag not in known]
+        if new:
+            session.execute(insert(SubjectRow), new)
+            known = _found_tags(session, tags)
+        self.keys.made(SUBJECT, known.values())
+        return {tags[tag]: number for tag, number in known.items()}
+
+    def known_subject(self, session: Session, name: str) -> int:
+        """The number of somebody who is in the ledger."""
+        found = session.scalar(select(SubjectRow.id).where(SubjectRow.tag == self.keys.tag(name)))
+        if found is None:
+            raise NotInLedgerError(
+                "Expected a person whom the ledger knows, got one whom it does not, or who was erased; check the "
+                "reference."
+            )
+        return found
+
+    def put(self, session: Session, parts: Iterable[tuple[str, int, str, int, bytes]]) -> None:
+        """Keep personal parts: (kind, owner, part, subject, content), each under its subject's key, in place of any."""
+        given = list(parts)
+        keys = self.keys.of(SUBJECT, {subject for _, _, _, subject, _ in given})
+        rows = [
+            {
+                "kind": kind,
+                "owner": owner,
+                "part": part,
+                "subject": subject,
+                "ciphertext": sealed(keys[subject], content, about(kind, owner, part)),
+            }
+            for kind, owner, part, subject, content in given
+        ]
+        for kind, part in {(row["kind"], row["part"]) for row in rows}:
+            owners = [row["owner"] for row in rows if (row["kind"], row["part"]) == (kind, part)]
+            for start in range(0, len(owners), 500):
+                chosen = PayloadRow.owner.in_(owners[start : start + 500])
+                session.execute(delete(PayloadRow).where(PayloadRow.kind == kind, PayloadRow.part == part, chosen))
+        if rows:
+            session.execute(insert(PayloadRow), rows)
+
+    def get(self, session: Session, kind: str, owner: int, part: str) -> bytes | None:
+        """One personal part, None if there is none."""
+        row = session.get(PayloadRow, (kind, owner, part))
+        if row is None:
+            return None
+        key = self.keys.of(SUBJECT, [row.subject]).get(row.subject)
+        return opened(key, row.ciphertext, about(kind, owner, part))
+
+
+def about(kind: str, owner: int, part: str) -> str:
+    """What ciphertext is bound to."""
+    return f"{kind}/{owner}/{part}"
+
+
+def key_hash(key: str | None, use: str) -> str | None:
+    """A caller's idempotency key as it is kept: hashed, since it may name somebody."""
+    return None if key is None else hashlib.sha256(f"{use}\0{key}".encode()).hexdigest()
+
+
+def found_or_refused(session: Session, table: type[Base], number: int, what: str) -> Any:
+    """The row of this number."""
+    row = session.get(table, number)
+    if row is None:
+        raise NotInLedgerError(f"Expected the number of a {what} in the ledger, got {number}; check the number.")
+    return row
+
+
+def _found_tags(session: Session, tags: Iterable[str]) -> dict[str, int]:
+    wanted, found = list(tags), {}
+    for start in range(0, len(wanted), 500):
+        query = select(SubjectRow.tag, SubjectRow.id).where(SubjectRow.tag.in_(wanted[start : start + 500]))
+        found.update({str(tag): number for tag, number in session.execute(query)})
+    return found

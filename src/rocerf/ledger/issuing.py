@@ -1,0 +1,168 @@
+"""From people to letters that the ledger keeps: explained, written, and every part of it that is personal sealed."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy import insert
+from sqlalchemy.orm import Session
+
+from rocerf.explainer.explainer import Rocerf
+from rocerf.ledger.core import Core
+from rocerf.ledger.people import as_json
+from rocerf.ledger.states import LetterState
+from rocerf.ledger.tables import LetterEventRow, LetterRow
+from rocerf.letters.letter import Letter
+from rocerf.letters.writing import letters_and_points
+from rocerf.recourse.result import Recourses, Status
+from rocerf.types import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Kind and parts of what is kept of a letter: the points it names, what the person reads, the data it was made from.
+LETTER, POINT, DOCUMENT, ASKED = "letter", "point", "document", "asked"
+
+#: Letters are made in one step; so many rows at most go to the database in one call.
+CHUNK = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """Letters that are written but not yet kept: in the order of the people, with points, margins and their data."""
+
+    letters: tuple[Letter, ...]
+    #: For each person the points of the options, shape (options, d).
+    points: tuple[Array, ...]
+    missing: tuple[tuple[str, ...], ...]
+    margins: tuple[float | None, ...]
+    promise: str
+    proven: bool
+    k: int
+    people: tuple[bytes, ...]
+
+
+def written(
+    explainer: Rocerf,
+    people: pd.DataFrame,
+    *,
+    valid_until: date | None,
+    issued: date,
+    version: int,
+    language: str,
+    options: int = 1,
+) -> Written:
+    """Letters for the people of a table, as this explainer writes them."""
+    found = explainer.explain(people) if options == 1 else explainer.alternatives(people, options)
+    letters, batches = letters_and_points(
+        explainer, found, valid_until=valid_until, issued=issued, model_version=str(version), language=language
+    )
+    own, places = explainer.settings(), range(len(people))
+    missing = batches[0].missing or ((),) * len(people)
+    return Written(
+        letters=letters,
+        points=tuple(_points(batches, place) for place in places),
+        missing=tuple(map(tuple, missing)),
+        margins=tuple(_margin(batches, place) for place in places),
+        promise=own.promise,
+        proven=own.proven,
+        k=own.k,
+        people=tuple(as_json(record) for record in people.to_dict("records")),
+    )
+
+
+def keep(
+    session: Session,
+    core: Core,
+    made: Written,
+    subjects: Sequence[int],
+    version: int,
+    *,
+    replaces: Sequence[int] | None = None,
+    issue_keys: Sequence[str | None] | None = None,
+) -> list[int]:
+    """Keep written letters in this transaction; their numbers, in order."""
+    now, rows = core.now(), []
+    for place, letter in enumerate(made.letters):
+        answered = letter.status is Status.ANSWERED
+        rows.append(
+            {
+                "subject": subjects[place],
+                "version": version,
+                "state": LetterState.ISSUED.code,
+                "answered": answered,
+                "promise": made.promise,
+                "proven": made.proven,
+                "k": made.k,
+                "used": 0,
+                "margin": made.margins[place],
+                "options": len(letter.options),
+                "language": letter.language.code,
+                "issued": now,
+                "valid_until": letter.valid_until,
+                "replaces": None if replaces is None else replaces[place],
+                "issue_key": None if issue_keys is None else issue_keys[place],
+                "reason": "" if answered else letter.status.code,
+            }
+        )
+    numbers: list[int] = []
+    for start in range(0, len(rows), CHUNK):
+        part = insert(LetterRow).returning(LetterRow.id, sort_by_parameter_order=True)
+        numbers += session.scalars(part, rows[start : start + CHUNK])
+    events = [{"letter": n, "at": now, "state": "issued", "used": 0, "version": version, "reason": ""} for n in numbers]
+    if events:
+        session.execute(insert(LetterEventRow), events)
+    core.put(session, (part for place, number in enumerate(numbers) for part in _parts(made, place, number, subjects)))
+    return numbers
+
+
+def _parts(made: Written, place: int, number: int, subjects: Sequence[int]) -> list[tuple[str, int, str, int, bytes]]:
+    subject, letter = subjects[place], made.letters[place]
+    found = [
+        (LETTER, number, DOCUMENT, subject, letter.to_json().encode()),
+        (LETTER, number, ASKED, subject, made.people[place]),
+    ]
+    if len(made.points[place]):
+        found.append((LETTER, number, POINT, subject, packed(made.points[place], made.missing[place])))
+    return found
+
+
+def packed(points: Array, missing: Sequence[str]) -> bytes:
+    """The points of a letter's options (options, d), with the features that the person came without."""
+    buffer = io.BytesIO()
+    buffer.write(json.dumps({"shape": points.shape, "missing": list(missing)}).encode() + b"\n")
+    buffer.write(np.ascontiguousarray(points, "<f8").tobytes())
+    return buffer.getvalue()
+
+
+def unpacked(content: bytes) -> tuple[Array, tuple[str, ...]]:
+    """The inverse of :func:`packed`.
+
+    >>> points, missing = unpacked(packed(np.array([[1.5, 2.0]]), ["age"]))
+    >>> points.tolist(), missing
+    ([[1.5, 2.0]], ('age',))
+    """
+    end = content.index(b"\n")
+    about = json.loads(content[:end])
+    points = np.frombuffer(content, "<f8", offset=end + 1).reshape(about["shape"])
+    return points.astype(np.float64), tuple(about["missing"])
+
+
+def _points(batches: Sequence[Recourses], place: int) -> Array:
+    """The points that one person's letter offers, each once."""
+    given = [batch.matrix[place] for batch in batches if batch.statuses[place] is Status.ANSWERED]
+    return np.unique(np.array(given), axis=0) if given else np.empty((0, batches[0].matrix.shape[1]))
+
+
+def _margin(batches: Sequence[Recourses], place: int) -> float | None:
+    """The lowest margin among the options, rounded down to two digits behind the point."""
+    given = [float(b.margins[place]) for b in batches if b.statuses[place] is Status.ANSWERED]
+    lowest: Any = min((margin for margin in given if math.isfinite(margin)), default=None)
+    return None if lowest is None else math.floor(lowest * 100) / 100

@@ -1,0 +1,1 @@
+"""Steps by which the ledger's tables come to today's form, run by Alembic when a ledger is opened."""

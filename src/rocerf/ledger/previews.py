@@ -1,0 +1,68 @@
+"""What a deletion would do, found by really doing it apart from everything that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from rocerf.explainer.explainer import Rocerf
+from rocerf.ledger.core import Core, found_or_refused
+from rocerf.ledger.models import Models
+from rocerf.ledger.outstanding import Outstanding
+from rocerf.ledger.people import People
+from rocerf.ledger.records import LetterBudget, Preview
+from rocerf.ledger.tables import LetterRow, RequestRow
+
+
+def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) -> Preview:
+    """Retrain as the deletion will, look at every outstanding letter, and keep nothing of it."""
+    from rocerf.ledger.requests import rows_named
+
+    version = models.current().id
+    explainer = models.explainer(version)
+    with core.database.reading() as session:
+        rows = [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]
+        named = list(dict.fromkeys(i for row in rows for i in rows_named(core, people, session, row)))
+        subjects = [row.subject for row in rows]
+        letters = Outstanding.of(session, core, len(explainer.model.train.columns))
+        withdrawn = _letters_of(session, subjects)
+    ours, elsewhere = split(explainer, named)
+    holds = np.ones(len(letters), bool)
+    if ours:
+        holds, _ = letters.held_by(explainer.model, explainer.forget(ours).model)
+    staying = ~np.isin(letters.numbers, withdrawn)
+    budgets = [
+        LetterBudget(
+            letter=int(letters.numbers[place]),
+            promise=letters.promises[place],
+            k=int(letters.k[place]),
+            used_before=int(letters.used[place]),
+            used_after=int(letters.used[place]) + len(ours),
+            breaks=not holds[place],
+        )
+        for place in np.flatnonzero(staying)
+    ]
+    return Preview(
+        requests=tuple(numbers),
+        version=version,
+        made=core.now(),
+        rows=len(ours),
+        rows_elsewhere=len(elsewhere),
+        letters=len(budgets),
+        budgets=tuple(budgets),
+        withdrawn=tuple(withdrawn),
+    )
+
+
+def split(explainer: Rocerf, ids: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Ids of rows of this model, and others (already forgotten, or of another table)."""
+    known = set(explainer.model.train.ids.tolist())
+    return [i for i in ids if i in known], [i for i in ids if i not in known]
+
+
+def _letters_of(session: Session, subjects: Sequence[int]) -> list[int]:
+    return list(session.scalars(select(LetterRow.id).where(LetterRow.subject.in_(subjects)).order_by(LetterRow.id)))

@@ -1,0 +1,227 @@
+"""Deletion requests: from the day one is received to its approval. What carries them out is in ``deletions``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from rocerf.errors import OptionError, TransitionError
+from rocerf.ledger import deadlines, previews
+from rocerf.ledger.core import Core, found_or_refused, key_hash
+from rocerf.ledger.models import Models
+from rocerf.ledger.people import People, plain
+from rocerf.ledger.records import DeletionRequest, Preview
+from rocerf.ledger.states import RequestState, check_request
+from rocerf.ledger.tables import CertificateRow, RequestRow
+
+#: Kind and part of what is kept of a request: the rows that were named with it.
+REQUEST, NAMED = "request", "rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """The deletion requests of a ledger."""
+
+    core: Core
+    models: Models
+    people: People
+
+    def receive(
+        self,
+        person: str,
+        *,
+        actor: str,
+        rows: Iterable[Any] | None = None,
+        received: datetime | None = None,
+        source: str = "",
+        idempotency_key: str | None = None,
+    ) -> DeletionRequest:
+        """Take a request in. ``rows`` are ids of training rows, beside those already assigned to the person.
+
+        The deadline runs from ``received``, now by default. With the ``idempotency_key`` of an earlier call, that
+        call's request is given back.
+        """
+        key = key_hash(idempotency_key, "request")
+        named = None if rows is None else json.dumps([plain(row) for row in rows]).encode()
+        with self.core.database.writing() as session:
+            before = None if key is None else session.scalar(select(RequestRow).where(RequestRow.idempotency == key))
+            if before is not None:
+                return request_of(session, before)
+            subject = self.core.subject(session, person)
+            moment = self.core.now() if received is None else received
+            row = RequestRow(
+                subject=subject,
+                state=RequestState.RECEIVED.code,
+                received=moment,
+                deadline=deadlines.deadline(moment),
+                source=source,
+                idempotency=key,
+            )
+            session.add(row)
+            session.flush()
+            if named is not None:
+                self.core.put(session, [(REQUEST, row.id, NAMED, subject, named)])
+            facts = {"request": row.id, "deadline": row.deadline.isoformat(), "source": source}
+            private = f"{person}\n".encode() + (named or b"")
+            self.core.note(session, "request received", actor, facts, subject=subject, private=private)
+            return request_of(session, row)
+
+    def verify_identity(self, number: int, *, actor: str, how: str = "") -> DeletionRequest:
+        """The person is who they say they are."""
+        return self._moved(number, RequestState.IDENTITY_VERIFIED, actor, {"how": how}, verified_by=actor)
+
+    def preview(self, numbers: int | Iterable[int], *, actor: str, keep: bool = True) -> Preview:
+        """What carrying out these requests together would do to outstanding letters; nothing else is touched.
+
+        Those whose identity is verified become previewed, unless ``keep`` is false.
+        """
+        wanted = [numbers] if isinstance(numbers, int) else list(dict.fromkeys(numbers))
+        preview = previews.preview(self.core, self.models, self.people, wanted)
+        if keep:
+            with self.core.database.writing() as session:
+                for row in self._rows(session, wanted):
+                    if row.state in (RequestState.IDENTITY_VERIFIED.code, RequestState.PREVIEWED.code):
+                        set_state(row, RequestState.PREVIEWED)
+                    row.preview = preview.summary()
+                self.core.note(session, "deletion previewed", actor, preview.summary())
+        return preview
+
+    def approve(self, number: int, *, actor: str) -> DeletionRequest:
+        """The deletion may be carried out, once its preview was seen."""
+        with self.core.database.reading() as session:
+            verified_by = found_or_refused(session, RequestRow, number, "deletion request").verified_by
+        if self.core.policy.four_eyes and verified_by == actor:
+            raise TransitionError(
+                "Expected two people for a deletion (four-eyes rule), got the one who verified the identity as the one "
+                "who approves; ask somebody else to approve."
+            )
+        return self._moved(number, RequestState.APPROVED, actor, {}, approved_by=actor)
+
+    def refuse(self, number: int, *, reason: str, actor: str) -> DeletionRequest:
+        """Refuse a request, with the reason that the person is told."""
+        return self._moved(number, RequestState.REFUSED, actor, {}, reason=_given(reason))
+
+    def hold(self, number: int, *, reason: str, actor: str) -> DeletionRequest:
+        """Put a request on hold, with a reason; its deadline runs on."""
+        return self._moved(number, RequestState.ON_HOLD, actor, {}, reason=_given(reason))
+
+    def resume(self, number: int, *, actor: str) -> DeletionRequest:
+        """Take a request up again where it was put on hold."""
+        with self.core.database.reading() as session:
+            row = found_or_refused(session, RequestRow, number, "deletion request")
+            if row.held_from is None:
+                raise TransitionError(
+                    f"Expected a deletion request that is on hold, got one that is {row.state!r}; nothing is to resume."
+                )
+            back = RequestState(row.held_from)
+        return self._moved(number, back, actor, {}, reason="")
+
+    def extend(self, number: int, *, reason: str, actor: str) -> DeletionRequest:
+        """Extend the deadline by two months; the person is told why, within the first month."""
+        with self.core.database.writing() as session:
+            row: RequestRow = found_or_refused(session, RequestRow, number, "deletion request")
+            if not request_of(session, row).open:
+                raise TransitionError(f"Expected an open deletion request, got one that is {row.state!r}.")
+            if not row.extended:
+                deadlines.check_extendable(row.received, self.core.now())
+                row.extended, row.deadline = True, deadlines.deadline(row.received, extended=True)
+                row.reason = _given(reason)
+                facts = {"request": number, "deadline": row.deadline.isoformat()}
+                self.core.note(session, "deadline extended", actor, facts, subject=row.subject, private=reason.encode())
+            return request_of(session, row)
+
+    def get(self, number: int) -> DeletionRequest:
+        """The request of this number."""
+        with self.core.database.reading() as session:
+            return request_of(session, found_or_refused(session, RequestRow, number, "deletion request"))
+
+    def find(
+        self, *, state: RequestState | None = None, person: str | None = None, after: int = 0, limit: int = 100
+    ) -> tuple[DeletionRequest, ...]:
+        """Requests by number, those after ``after``."""
+        query = select(RequestRow).where(RequestRow.id > after).order_by(RequestRow.id).limit(limit)
+        if state is not None:
+            query = query.where(RequestRow.state == state.code)
+        with self.core.database.reading() as session:
+            if person is not None:
+                query = query.where(RequestRow.subject == self.core.known_subject(session, person))
+            return tuple(request_of(session, row) for row in session.scalars(query).all())
+
+    def by_deadline(self, limit: int = 100) -> tuple[DeletionRequest, ...]:
+        """Open requests, the most urgent first."""
+        closed = [state.code for state in (RequestState.REFUSED, RequestState.CERTIFIED)]
+        query = select(RequestRow).where(RequestRow.state.not_in(closed))
+        query = query.order_by(RequestRow.deadline, RequestRow.id).limit(limit)
+        with self.core.database.reading() as session:
+            return tuple(request_of(session, row) for row in session.scalars(query).all())
+
+    def _rows(self, session: Session, numbers: Iterable[int]) -> list[RequestRow]:
+        return [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]
+
+    def _moved(
+        self, number: int, to: RequestState, actor: str, facts: dict[str, Any], **values: str
+    ) -> DeletionRequest:
+        with self.core.database.writing() as session:
+            row: RequestRow = found_or_refused(session, RequestRow, number, "deletion request")
+            held_from = row.state if to is RequestState.ON_HOLD else None
+            if row.state == RequestState.ON_HOLD.code and to is not RequestState.REFUSED and to.code != row.held_from:
+                raise TransitionError(
+                    f"Expected a request on hold to go back to {row.held_from!r}, got {to.code!r}; resume it first."
+                )
+            if row.batch is not None and to in (RequestState.REFUSED, RequestState.ON_HOLD):
+                raise TransitionError(
+                    "Expected a request that is not being carried out, got one that is; it can no longer be stopped."
+                )
+            set_state(row, to)
+            row.held_from = held_from
+            for name, value in values.items():
+                setattr(row, name, value)
+            private = values.get("reason", "").encode() or None
+            told = {"request": number, **{name: fact for name, fact in facts.items() if fact}}
+            self.core.note(session, f"request {to.code}", actor, told, subject=row.subject, private=private)
+            return request_of(session, row)
+
+
+def set_state(row: RequestRow, to: RequestState) -> None:
+    """A request goes to a state, by a way that is open."""
+    check_request(RequestState(row.state), to)
+    row.state = to.code
+
+
+def rows_named(core: Core, people: People, session: Session, row: RequestRow) -> tuple[Any, ...]:
+    """Ids of all rows that a request is about: assigned to the person, and named with the request; each once."""
+    named = core.get(session, REQUEST, row.id, NAMED)
+    return tuple(dict.fromkeys((*people.rows(session, row.subject), *json.loads(named or b"[]"))))
+
+
+def request_of(session: Session, row: RequestRow) -> DeletionRequest:
+    """The row as a record."""
+    session.flush()
+    certificate = session.scalar(select(CertificateRow.number).where(CertificateRow.request == row.id))
+    return DeletionRequest(
+        id=row.id,
+        subject=row.subject,
+        state=RequestState(row.state),
+        held_from=None if row.held_from is None else RequestState(row.held_from),
+        received=row.received,
+        deadline=row.deadline,
+        extended=bool(row.extended),
+        source=row.source,
+        reason=row.reason or "",
+        verified_by=row.verified_by or "",
+        approved_by=row.approved_by or "",
+        batch=row.batch,
+        certificate=certificate,
+    )
+
+
+def _given(reason: str) -> str:
+    if not reason.strip():
+        raise OptionError("Expected a reason that the person can be told, got none; write one.")
+    return reason
