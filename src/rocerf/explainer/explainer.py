@@ -346,7 +346,8 @@ class Rocerf:
 
         Answers are taken by their points. Deletions are tried up to ``most``, by default four times this explainer's k
         (at least 8). The proof is this explainer's own certificate if it has one, else that of a single deletion on
-        tables of moderate size. A network or estimator breaks where fewer than a ``share`` of its retrainings accept: the promise's, else 0.95.
+        tables of moderate size. A network or estimator breaks where fewer than a ``share`` of its retrainings accept:
+        the promise's, else 0.95.
         """
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
