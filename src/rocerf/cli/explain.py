@@ -257,7 +257,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) 
     if line is not None:
         console(stderr=True).print(visible(line[:1].upper() + line[1:]), soft_wrap=True)
     with progress_bar(quiet=quiet) as step:
-        told = {"progress": partial(step, "people"), "preparing": partial(step, "preparation")}
+        told: Any = {"progress": partial(step, "people"), "preparing": partial(step, "preparation")}
         if explainer.promise.proven:
             explainer.prepare(partial(step, "proof"))
         batches = (
