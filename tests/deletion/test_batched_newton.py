@@ -133,7 +133,7 @@ def test_harms_with_leverage_are_exact_one_row_newton_steps() -> None:
     x = model.score_gradient(model.train.X[:1])
     none = Deletions(np.zeros((1, 1), np.intp), np.zeros((1, 1)))
     look = models.look(model.theta[None], none)
-    harms = models.harms(look, model.theta[None], none, x, leverage=True)[0]
+    harms = models.harms(look, model.theta[None], none, x, leverage=True).at(0, np.arange(30))
     each = Deletions.of([np.array([i]) for i in range(30)], 1)
     np.testing.assert_allclose(harms, (models.first_guess(each) - model.theta) @ x[0], atol=1e-9)
 

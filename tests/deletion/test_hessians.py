@@ -112,7 +112,7 @@ def test_sampled_hessians_are_near_those_of_all_rows_rare_values_included(monkey
     kinds(monkeypatch, Sampled, sample=300)
     models = BatchedNewton(model)
     holders = np.flatnonzero(model.train.X[:, 3])
-    assert (models.hessians._stands_for[holders] == 1.0).all()
+    assert (models.hessians.stands_for(holders) == 1.0).all()
     deletions = Deletions.of([holders[:3], np.argsort(-models.push())[:15]], 15)
     thetas = models.first_guess(deletions)
     near, exact = (models.look(thetas, deletions, exactly=exactly).hessians for exactly in (False, True))

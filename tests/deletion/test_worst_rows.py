@@ -92,14 +92,14 @@ def test_working_memory_is_bounded_when_the_threshold_is_loose(monkeypatch: pyte
     """With threshold 0 every negative row survives; the kernel must squeeze, not pile up."""
     monkeypatch.setattr(worst_rows, "ROW_BLOCK", 64)
     largest = 0
-    original = worst_rows._k_smallest
+    original = worst_rows.k_smallest
 
     def watched(parts: list, *rest: object) -> WorstRows:
         nonlocal largest
         largest = max(largest, sum(len(owners) for owners, _, _ in parts))
         return original(parts, *rest)
 
-    monkeypatch.setattr(worst_rows, "_k_smallest", watched)
+    monkeypatch.setattr(worst_rows, "k_smallest", watched)
     monkeypatch.setattr(worst_rows, "_guess_threshold", lambda block, effects, k: np.zeros(len(block)))
     rng = np.random.default_rng(0)
     effects = -np.sort(rng.uniform(1, 2, size=(50_000, 1)), axis=0)  # ever worse rows: thresholds never help

@@ -14,7 +14,7 @@ import numpy as np
 
 from rocerf.deletion import searches
 from rocerf.deletion.attacks import Attacks, Search
-from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.batched_newton import BatchedNewton, streams
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.pipeline_refits import PipelineRefits, with_pipeline_refits
 from rocerf.deletion.rare_groups import RareGroups
@@ -24,6 +24,9 @@ from rocerf.types import Array
 
 #: Entries of one (points x rows) block: bounds working memory at a few arrays of this size for each worker.
 BLOCK_ENTRIES = 2_000_000
+
+#: Points that share passes where rows are streamed, and entries of the sets of rows that are compared for them.
+MOST_TOGETHER, SET_ENTRIES = 256, 2**22
 
 
 class BatchedAttacker:
@@ -67,8 +70,8 @@ class BatchedAttacker:
     def _searched(self, X: Array, search: Search) -> Attacks:
         """What the searches find, the preprocessing of a pipeline frozen."""
         directions, beyond = self.model.score_gradient(X), self.model.beyond_design(X)
-        size = max(1, min(64, BLOCK_ENTRIES // len(self.model.train), -(-len(X) // workers())))
         self.models.prepare()
+        size = self._block(len(X))
         groups = self._groups if "groups" in search.effort.searches else None
         findings: list[Finding] = []
 
@@ -85,16 +88,24 @@ class BatchedAttacker:
                 stop_below=None if search.stop_below is None else search.stop_below[block] - beyond[block],
             )
 
-        with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
+        # Where rows are streamed, it is each pass over them that threads or a cluster share.
+        threads = 1 if streams(self.model.frozen) else workers()
+        with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             for finding in pool.map(one, (slice(start, start + size) for start in range(0, len(X), size))):
                 findings.append(finding)
                 if search.progress is not None:
                     search.progress(sum(map(len, findings)), len(X))
         return Attacks.of(findings, self.model.train.ids, beyond=beyond, halfspaces=self.model.halfspaces)
 
+    def _block(self, points: int) -> int:
+        """How many of so many points are attacked together."""
+        if streams(self.model.frozen):
+            return max(1, min(MOST_TOGETHER, SET_ENTRIES // max(self.k, 1)))
+        return max(1, min(64, BLOCK_ENTRIES // len(self.model.train), -(-points // workers())))
+
     def _vanished(self, label: Any, count: int) -> Attacks:
         train = self.model.train
-        gone = np.flatnonzero((train.y == float(label == train.favourable)) & (self.models.weights > 0))
+        gone = np.flatnonzero((train.y == float(label == train.favourable)) & (self.models.weights[:] > 0))
         return Attacks(
             scores=np.full(count, -np.inf),
             thetas=np.full((count, len(self.models.theta)), np.nan),

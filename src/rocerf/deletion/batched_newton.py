@@ -11,9 +11,8 @@ Signs and factors are those of :mod:`rocerf.models.logistic.objective`; deletion
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from rocerf.data.disk_rows import CHUNK as LONG_CHUNK
 from rocerf.data.disk_rows import row_by_row
 from rocerf.deletion.deletions import Deletions
+from rocerf.deletion.harms import Harms, HarmsAtHand
 from rocerf.deletion.hessians import (
     ALONE,
     ROW_ENTRIES,
@@ -31,9 +31,10 @@ from rocerf.deletion.hessians import (
     Matrices,
     RowWeights,
     Sampled,
-    Weights,
+    most_alone,
     solve_each,
 )
+from rocerf.deletion.looks import Look, RowCurvatures, decrements, unless_lost
 from rocerf.deletion.squares import Squares
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
@@ -54,9 +55,6 @@ ESTIMATED_STEPS = 7
 POOR_GUESS = 0.5
 MORE_PASSES = 3
 
-#: Models with parameters beyond this are lost.
-LOST = 1e12
-
 #: Entries of the rows up to which they are solved with once and for all, where columns are many.
 MOST_SOLVED = 2**25
 
@@ -64,12 +62,8 @@ MOST_SOLVED = 2**25
 EXACT_LEVERAGE_ROWS, EXACT_LEVERAGE_COLUMNS = 4096, 120
 
 
-class Look(NamedTuple):
-    """Gradients (M, p) and Hessians (as kept) of M models, and how all rows pull on them (M, n), without weights."""
-
-    gradients: Array
-    hessians: Array
-    pulls: Array
+#: Entries of the design rows from which these are read chunk by chunk and not held.
+HELD = 2**22
 
 
 class BatchedNewton:
@@ -77,9 +71,11 @@ class BatchedNewton:
 
     @classmethod
     def of(cls, model: ExactModel) -> BatchedNewton:
-        """The one for this model, made once however many adversaries ask."""
+        """The one for this model, made once however many adversaries ask; of many rows none is held."""
         if model not in _MADE:
-            _MADE[model] = cls(model)
+            from rocerf.deletion.streamed_newton import StreamedNewton
+
+            _MADE[model] = (StreamedNewton if streams(model) else cls)(model)
         return _MADE[model]
 
     def __init__(self, model: ExactModel) -> None:
@@ -104,7 +100,9 @@ class BatchedNewton:
         strength = self.objective.penalty.strength(len(self.X))
         if self.X.shape[1] >= WIDE:
             return RowWeights(self.X, self.curvature, self.penalised, weights, strength)
-        alone = np.flatnonzero(weights * self._lengths * len(self.X) > ALONE * SAMPLE)
+        leverages = weights * self._lengths * len(self.X)
+        alone = np.flatnonzero(leverages > ALONE * SAMPLE)
+        alone = most_alone(alone, leverages[alone])
         if Sampled.pays(len(self.X), alone):
             return Sampled(self.squares, self.curvature, self.penalised, weights, strength, alone)
         return self._exactly
@@ -136,10 +134,10 @@ class BatchedNewton:
         """Make what all workers share, before they do."""
         _ = self._lengths, self._solved, None if self.hessians.afterwards else self.squares.kept
 
-    def push(self) -> Array:
-        """How hard each row pulls on the full model: the length of its gradient in the metric of the Hessian; (n,)."""
-        pulls = self.loss.pull(self.sign * (self.X @ self.theta))
-        return self.weights * pulls * np.sqrt(self._lengths)
+    def push(self, rows: Any = slice(None)) -> Array:
+        """How hard rows pull on the full model: the length of their gradients in the metric of the Hessian."""
+        pulls = self.loss.pull(self.sign[rows] * (self.X[rows] @ self.theta))
+        return np.asarray(self.weights[rows] * pulls * np.sqrt(self._lengths[rows]))
 
     def _strength(self, deletions: Deletions) -> Array:
         """``lam`` of each model, shape (M, 1)."""
@@ -173,7 +171,7 @@ class BatchedNewton:
         moves = solve_each(left, gone * self.sign[rows] * pulls)
         penalty = self.objective.penalty.per_row * amounts.sum(axis=1)[:, None]
         shrunk = penalty * self.curvature.solve(self.penalised * theta)
-        return _unless_lost(theta + self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk))
+        return unless_lost(theta + self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk))
 
     def carried(self, thetas: Array, hessians: Array, before: Deletions, after: Deletions) -> Array:
         """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians as kept) towards
@@ -190,7 +188,7 @@ class BatchedNewton:
         gradients = ((gone * sign * pulls)[:, None, :] @ XS)[:, 0, :]
         penalty = (self.objective.penalty.per_row * amounts.sum(axis=1))[:, None]
         hessians = self.hessians.less(hessians, gone * self.loss.curvature_of_pull(pulls), rows, penalty)
-        return _unless_lost(thetas + self._damped(self.solve(hessians, gradients + penalty * self.penalised * thetas)))
+        return unless_lost(thetas + self._damped(self.solve(hessians, gradients + penalty * self.penalised * thetas)))
 
     def look(
         self, thetas: Array, deletions: Deletions, hessians: Array | None = None, *, exactly: bool = False
@@ -217,7 +215,13 @@ class BatchedNewton:
         lost = ((gone * self.sign[rows] * pulled)[:, None, :] @ self.X[rows])[:, 0, :]
         gradients = gradients + lam * self.penalised * thetas - lost
         if hessians is None:
-            hessians = kept.made(curved, _Curvatures(self, pulls), deletions.amounts, rows, lam)
+            hessians = kept.made(
+                curved,
+                RowCurvatures(self.loss, None if not self._weighted else self.weights, pulls),
+                deletions.amounts,
+                rows,
+                lam,
+            )
         return Look(gradients, hessians, pulls)
 
     def _times_weights(self, values: Array, rows: slice | Places) -> Array:
@@ -253,16 +257,16 @@ class BatchedNewton:
         thetas, look = guesses.copy(), self.look(guesses, deletions)
         moves = self._moves(look)
         for passes in range(MORE_PASSES + 1):
-            far = np.flatnonzero(~(_decrements(moves, look.gradients) <= poor))
+            far = np.flatnonzero(~(decrements(moves, look.gradients) <= poor))
             if not len(far) or passes == MORE_PASSES:
                 break
-            thetas[far] = _unless_lost(thetas[far] - moves[far])
+            thetas[far] = unless_lost(thetas[far] - moves[far])
             again = self.look(thetas[far], deletions[far])
             for seen, anew in zip(look, again, strict=True):
                 seen[far] = anew
             moves[far] = self._moves(again)
         astray = np.union1d(far, np.flatnonzero(self._separated(look, deletions)))
-        return thetas, _unless_lost(thetas - moves), look, astray
+        return thetas, unless_lost(thetas - moves), look, astray
 
     def _separated(self, look: Look, deletions: Deletions) -> NDArray[np.bool_]:
         """Which models (M,) go without a penalty and get every remaining row right: larger ones are always better."""
@@ -279,7 +283,7 @@ class BatchedNewton:
         Where Newton without step control does not get there, the single-model method with step control does. A model
         without an optimum (a class is gone) comes back as NaN.
         """
-        thetas = _unless_lost(thetas)
+        thetas = unless_lost(thetas)
         open_ = np.flatnonzero(~np.isnan(thetas).any(axis=1))
         arrived = np.zeros(len(thetas), dtype=bool)
         previous = np.full(len(thetas), np.inf)
@@ -288,8 +292,8 @@ class BatchedNewton:
         for step in range(most if len(open_) else 0):
             look = self.look(thetas[open_], deletions[open_], hessians, exactly=step >= ESTIMATED_STEPS)
             move = self._moves(look)
-            decrement = _decrements(move, look.gradients)
-            thetas[open_] = _unless_lost(thetas[open_] - move)
+            decrement = decrements(move, look.gradients)
+            thetas[open_] = unless_lost(thetas[open_] - move)
             settled = decrement <= TOLERANCE
             settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
             settled &= ~self._separated(look, deletions[open_])
@@ -316,8 +320,8 @@ class BatchedNewton:
         except ModelError:
             return np.full_like(self.theta, np.nan)
 
-    def harms(self, look: Look, thetas: Array, deletions: Deletions, directions: Array, *, leverage: bool) -> Array:
-        """How each row's deletion changes the score in its model's direction, to first order; (M, n).
+    def harms(self, look: Look, thetas: Array, deletions: Deletions, directions: Array, *, leverage: bool) -> Harms:
+        """How each row's deletion changes the score in its model's direction, to first order.
 
         With ``leverage`` the one-row formula that is exact for a quadratic loss: a row still in is divided by
         1 - leverage, a row already out (harm: what keeping it out does) by 1 + leverage.
@@ -350,7 +354,18 @@ class BatchedNewton:
             first = np.unique(model * len(self.X) + gone, return_index=True)[1]  # a row may be named twice
             model, gone, levers = model[first], gone[first], levers[first]
             harms[model, gone] *= (1.0 - np.minimum(levers, 0.999)) / (1.0 + levers)
-        return harms
+        return HarmsAtHand(harms)
+
+    def harms_of_full_model(self, directions: Array) -> Harms:
+        """How each row's deletion changes the scores of points (M, p), at the model as it is."""
+        none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
+        thetas = np.tile(self.theta, (len(directions), 1))
+        look = self.look(thetas, none, np.broadcast_to(self.hessian, (len(directions), *self.hessian.shape)))
+        return self.harms(look, thetas, none, directions, leverage=True)
+
+    def no_harms(self, count: int) -> Harms:
+        """Of models of which nothing is known yet."""
+        return HarmsAtHand(np.zeros((count, len(self.X))))
 
     def _levers(self, pulls: Array, lengths: Array, weights: Array) -> Array:
         """Leverages of rows by their pulls (M, m) and lengths (m,) or (M, m)."""
@@ -373,34 +388,11 @@ class BatchedNewton:
         return np.asarray(np.maximum(self.squares.lengths(np.asarray(inverse, np.float64)), 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Curvatures(Weights):
-    """The weights of rows by their pulls (M, n) on models."""
-
-    models: BatchedNewton
-    pulls: Array
-
-    def of(self, rows: slice | Places) -> Array:
-        """As :meth:`Weights.of`."""
-        return self.models._times_weights(self.models.loss.curvature_of_pull(self.pulls[:, rows]), rows)
-
-    def of_each(self, rows: Places) -> Array:
-        """As :meth:`Weights.of_each`."""
-        pulled = np.take_along_axis(self.pulls, rows, axis=1)
-        return np.asarray(self.models.weights[rows] * self.models.loss.curvature_of_pull(pulled))
-
-
 #: The one of each model that is alive. It holds the model's objective, not the model, which would else never be let go.
 _MADE: WeakKeyDictionary[ExactModel, BatchedNewton] = WeakKeyDictionary()
 
 
-def _decrements(moves: Array, gradients: Array) -> Array:
-    """Newton's decrements (M,); far out, rounding leaves descents below zero, which are no sign of having arrived."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.sqrt(np.abs(np.einsum("ij,ij->i", moves, gradients))))
-
-
-def _unless_lost(thetas: Array) -> Array:
-    """These parameters, but NaN for models that are so far out that no step leads back."""
-    largest = np.abs(thetas).max(axis=-1, keepdims=True)
-    return np.where(largest <= LOST, thetas, np.nan)
+def streams(model: ExactModel) -> bool:
+    """Whether the rows of a model are too many to be held, and its columns few enough to walk over them."""
+    n, p = len(model.train), model.design.width
+    return p < WIDE and n > EXACT_LEVERAGE_ROWS and n * p > HELD

@@ -11,14 +11,15 @@ a deletion changes the Hessian little, so that the factor of the full model, mad
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from rocerf.data.disk_rows import Left
 from rocerf.deletion.squares import Squares
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.passes import chunks
-from rocerf.types import Array, Places
+from rocerf.types import Array, Mask, Places
 
 #: Columns from which Hessians are kept as weights of rows.
 WIDE = 256
@@ -35,8 +36,9 @@ ROW_ENTRIES = 2**22
 #: Rows drawn where Hessians are estimated, and how many times as many there must be for it to pay.
 SAMPLE, SAMPLE_PAYS = 4096, 4
 
-#: Leverage, times the rows that a drawn one stands for, from which a row counts for itself.
-ALONE = 0.05
+#: Leverage, times the rows that a drawn one stands for, from which a row counts for itself; and how many may at most,
+#: those of the highest leverage, so that time and memory do not grow with the rows.
+ALONE, MOST_ALONE = 0.05, 2**14
 
 
 class Weights(Protocol):
@@ -91,8 +93,22 @@ class Matrices(Hessians):
 
     def made(self, added: Array | float, weights: Weights, amounts: Array, rows: Places, lam: Array) -> Array:
         """The sum of the chunks, less the rows deleted, with the penalty."""
-        whole = self._squares.whole(np.asarray(added))
-        return self._moved(whole, amounts * weights.of_each(rows), rows, lam)
+        gone = amounts * self.counted(rows, weights.of_each(rows))
+        return self._moved(self.undeleted(added, weights), gone, rows, lam - self.strength)
+
+    #: How much of the penalty is in :meth:`undeleted` already.
+    strength = 0.0
+
+    def undeleted(self, added: Array | float, weights: Weights) -> Array:
+        """The Hessians as if no row was deleted and, but for :attr:`strength`, nothing penalised."""
+        return self._squares.whole(np.asarray(added))
+
+    def counted(self, rows: Places, now: Array, before: Array | None = None) -> Array:
+        """With which weights rows (M, w) are in :meth:`undeleted`, by their weights in M models.
+
+        ``before`` are those in the full model, where they are known.
+        """
+        return now
 
     def less(self, hessians: Array, gone: Array, rows: Places, lam: Array) -> Array:
         """A copy without these rows."""
@@ -100,8 +116,13 @@ class Matrices(Hessians):
         return self._moved(copies, gone, rows, -lam)
 
     def _moved(self, hessians: Array, gone: Array, rows: Places, lam: Array) -> Array:
-        x = self._squares.X[rows]
-        hessians -= (x * gone[:, :, None]).transpose(0, 2, 1) @ x
+        for models in chunks(len(rows), max(1, ROW_ENTRIES // max(rows.shape[1] * hessians.shape[-1], 1))):
+            x = self._squares.X[rows[models]]
+            hessians[models] -= squares_of(x, gone[models])
+        return self.penalised(hessians, lam)
+
+    def penalised(self, hessians: Array, lam: Array) -> Array:
+        """These Hessians with penalties of strengths (M, 1) more, in place."""
         diagonal = np.arange(hessians.shape[-1])
         hessians[:, diagonal, diagonal] += lam * self._penalised
         return hessians
@@ -123,17 +144,34 @@ class Sampled(Matrices):
     afterwards = True
 
     def __init__(
-        self, squares: Squares, curvature: Curvature, penalised: Array, weights: Array, strength: float, alone: Places
+        self, squares: Squares, curvature: Curvature, penalised: Array, weights: Any, strength: float, alone: Places
     ) -> None:
         super().__init__(squares, curvature, penalised)
-        self._before, self._strength = weights, strength
+        self._before, self.strength = weights, strength
         n = len(weights)
-        others = np.setdiff1d(np.arange(n), alone)
-        drawn = np.sort(np.random.default_rng(0).choice(others, min(SAMPLE, len(others)), replace=False))
+        others = n - len(alone)
+        chosen = np.random.default_rng(0).choice(others, min(SAMPLE, others), replace=False)
+        drawn = np.sort(Left(n, alone).rows(chosen))
         self._rows = np.concatenate([alone, drawn])
-        self._stands_for = np.zeros(n)
-        self._stands_for[alone], self._stands_for[drawn] = 1.0, len(others) / max(len(drawn), 1)
+        self._known, self._drawn = np.sort(alone), drawn
+        self._each = others / max(len(drawn), 1)
+        self._shares = np.where(np.arange(len(self._rows)) < len(alone), 1.0, self._each)
+        self._then = np.array(weights[self._rows])
         self._sample = Squares(squares.X[self._rows])
+
+    @property
+    def rows(self) -> Places:
+        """The rows looked at."""
+        return self._rows
+
+    @property
+    def sample(self) -> Array:
+        """These rows, (m, p)."""
+        return np.asarray(self._sample.X)
+
+    def stands_for(self, rows: Places) -> Array:
+        """As how many rows a row counts that is looked at; else 0."""
+        return np.where(_among(rows, self._known), 1.0, np.where(_among(rows, self._drawn), self._each, 0.0))
 
     @classmethod
     def pays(cls, rows: int, alone: Places) -> bool:
@@ -144,17 +182,20 @@ class Sampled(Matrices):
         """Nothing: it needs only the sample."""
         return 0.0
 
-    def made(self, added: Array | float, weights: Weights, amounts: Array, rows: Places, lam: Array) -> Array:
-        """The full model's, with the estimated change, less the rows deleted."""
+    def undeleted(self, added: Array | float, weights: Weights) -> Array:
+        """The full model's, with the estimated change."""
         change = weights.of(self._rows)
-        change -= self._before[self._rows]
-        change *= self._stands_for[self._rows]
+        change -= self._then
+        change *= self._shares
         parts = [self._sample.of(change[:, part], part) for part in chunks(len(self._rows), self._sample.chunk)]
         hessians = self._sample.whole(np.add.reduce(parts))
         hessians += self.full
-        before = self._before[rows]
-        gone = amounts * (before + self._stands_for[rows] * (weights.of_each(rows) - before))
-        return self._moved(hessians, gone, rows, lam - self._strength)
+        return hessians
+
+    def counted(self, rows: Places, now: Array, before: Array | None = None) -> Array:
+        """What the full model's has of them, and what of their change was estimated."""
+        before = self._before[rows] if before is None else before
+        return np.asarray(before + self.stands_for(rows) * (now - before))
 
 
 class RowWeights(Hessians):
@@ -218,6 +259,25 @@ class RowWeights(Hessians):
         scores = vectors @ self._X.T
         scores *= hessians[:, :-1]
         return scores @ self._X + hessians[:, -1:] * self._penalised * vectors
+
+
+def squares_of(x: Array, weights: Array) -> Array:
+    """``sum_i c_i x_i x_i'`` of rows (M, w, p) with weights (M, w), each model its own; (M, p, p)."""
+    return np.asarray((x * weights[:, :, None]).transpose(0, 2, 1) @ x)
+
+
+def _among(rows: Places, known: Places) -> Mask:
+    """Which rows (M, w) are among those known, ascending."""
+    if not len(known):
+        return np.zeros(rows.shape, dtype=bool)
+    return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
+
+
+def most_alone(rows: Places, leverages: Array) -> Places:
+    """Of rows that would count for themselves, by their leverages, as many as may; ascending."""
+    if len(rows) > MOST_ALONE:
+        rows = rows[np.argsort(-leverages, kind="stable")[:MOST_ALONE]]
+    return np.sort(rows)
 
 
 def solve_each(hessians: Array, vectors: Array) -> Array:

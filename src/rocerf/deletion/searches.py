@@ -30,12 +30,13 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.deletion.batched_newton import BatchedNewton, Look
-from rocerf.deletion.deletions import Deletions, worst_of
+from rocerf.deletion.batched_newton import BatchedNewton
+from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
+from rocerf.deletion.harms import Harms
 from rocerf.deletion.rare_groups import RareGroups
-from rocerf.deletion.starts import harms_of_full_model, starts_of
+from rocerf.deletion.starts import starts_of
 from rocerf.passes import chunks
 from rocerf.types import Array, Places
 
@@ -75,7 +76,7 @@ def search(
     if _few_sets(len(models.X), k, effort.brute_force):
         block.try_all()
         return block.finding
-    base = harms_of_full_model(models, directions)
+    base = models.harms_of_full_model(directions)
     starts = starts_of(models, directions, base, k, effort, groups, seed, first)
     if known is not None:
         again = "known", lambda points: Deletions.of([known[point] for point in points], k), [k] * effort.rounds
@@ -96,34 +97,40 @@ class _Walkers:
     thetas: Array
     hessians: Array
     scores: Array
-    harms: Array
+    harms: Harms
+    rows: int
 
     @classmethod
-    def at(cls, deletions: Deletions, thetas: Array, hessian: Array, rows: int) -> _Walkers:
-        count = len(deletions)
+    def at(cls, deletions: Deletions, models: BatchedNewton) -> _Walkers:
+        count, hessian = len(deletions), models.hessian
         hessians = np.broadcast_to(hessian, (count, *hessian.shape)).copy()
-        return cls(deletions, thetas, hessians, np.full(count, np.inf), np.zeros((count, rows)))
+        thetas, scores = models.first_guess(deletions), np.full(count, np.inf)
+        return cls(deletions, thetas, hessians, scores, models.no_harms(count), len(models.X))
 
     def move(
-        self, who: Places, deletions: Deletions, thetas: Array, hessians: Array, scores: Array, harms: Array
+        self, who: Places, deletions: Deletions, thetas: Array, hessians: Array, scores: Array, harms: Harms
     ) -> None:
         self.deletions.rows[who], self.deletions.amounts[who] = deletions.rows, deletions.amounts
-        self.thetas[who], self.hessians[who], self.scores[who], self.harms[who] = thetas, hessians, scores, harms
+        self.thetas[who], self.hessians[who], self.scores[who] = thetas, hessians, scores
+        self.harms.put(who, harms)
 
     def exchange(self, open_: Places, radius: Places, size: int) -> tuple[Deletions, NDArray[np.bool_]]:
         """The next sets of the open walks: up to ``radius`` rows exchanged; and whose set changes at all."""
         width = self.deletions.rows.shape[1]
-        wanted = worst_of(self.harms[open_], size, width)
+        harms = self.harms.of(open_)
+        wanted = harms.worst(size, width)
         sets, changed = [], np.zeros(len(open_), dtype=bool)
-        inside, wished = np.zeros((2, self.harms.shape[1]), dtype=bool)
+        inside, wished = np.zeros((2, self.rows), dtype=bool)
         for place, walk in enumerate(open_):
-            have, want, harms = self.deletions.members(int(walk)), wanted.members(place), self.harms[walk]
+            have, want = self.deletions.members(int(walk)), wanted.members(place)
             inside[have] = wished[want] = True
             coming, leaving = want[~inside[want]], have[~wished[have]]
             room = size - len(have)
             count = len(coming) if size < width else min(radius[walk], len(coming))  # a growing set takes all it can
-            coming = coming[np.argsort(harms[coming], kind="stable")[:count]]
-            leaving = leaving[np.argsort(-harms[leaving], kind="stable")[: max(len(coming) - max(room, 0), 0)]]
+            coming = coming[np.argsort(harms.at(place, coming), kind="stable")[:count]]
+            leaving = leaving[
+                np.argsort(-harms.at(place, leaving), kind="stable")[: max(len(coming) - max(room, 0), 0)]
+            ]
             inside[leaving] = False
             sets.append(np.concatenate([have[inside[have]], coming]))
             changed[place] = len(coming) > 0
@@ -165,7 +172,7 @@ class _Block:
         that does not lower the score is taken back and tried with half as many rows: the harms are true only nearby.
         """
         k, models, toward = start.rows.shape[1], self.models, self.directions[points]
-        now = _Walkers.at(start, models.first_guess(start), models.hessian, len(models.X))
+        now = _Walkers.at(start, models)
         radius, failures = np.full(len(points), k), np.zeros(len(points), np.intp)
         open_ = np.arange(len(points))
         trial, guesses = start, now.thetas
@@ -176,7 +183,7 @@ class _Block:
             lower = scores < now.scores[open_] - 1e-10
             if lower.any():
                 own = np.flatnonzero(lower)
-                part = look if len(own) == len(lower) else Look(*(seen[own] for seen in look))
+                part = look.of(own)
                 harms = models.harms(part, thetas[own], trial[own], toward[open_[own]], leverage=True)
                 now.move(open_[own], trial[own], retrained[own], part.hessians, scores[own], harms)
             radius[open_] = np.where(lower, np.minimum(2 * radius[open_], k), radius[open_] // 2)
@@ -263,7 +270,7 @@ class _Block:
         harms = models.harms(look, thetas, present, self.directions[points], leverage=True)
         places, sets = [], []
         for place, point in enumerate(points):
-            candidates = self._exchanges(finding.sets[point], harms[place])
+            candidates = self._exchanges(finding.sets[point], harms, place)
             if candidates:
                 keys = Deletions.of(candidates, self.k).keys()
                 for news in finding.unseen(np.full(len(candidates), point), keys):
@@ -277,13 +284,14 @@ class _Block:
             self._consider(points[own], guess, deletions, "swap")
         return points[finding.scores[points] < before - 1e-12]
 
-    def _exchanges(self, chosen: Places, harms: Array) -> list[Places]:
+    def _exchanges(self, chosen: Places, harms: Harms, place: int) -> list[Places]:
         """The sets that differ from this one by one row: all of them on small problems, else the most promising."""
-        outside, leaving = np.setdiff1d(np.arange(len(harms)), chosen), chosen
-        if not self.few_rows:
+        if self.few_rows:
+            outside, leaving = np.setdiff1d(np.arange(len(self.models.X)), chosen), chosen
+        else:
             width = self.effort.swap_width
-            outside = _tempting(harms, chosen, width)
-            leaving = chosen[np.argsort(-harms[chosen], kind="stable")[:width]]
+            outside = harms.tempting(place, chosen, width)
+            leaving = chosen[np.argsort(-harms.at(place, chosen), kind="stable")[:width]]
         options = [np.setdiff1d(chosen, [row]) for row in leaving] + ([chosen] if len(chosen) < self.k else [])
         return [np.append(rest, row) for rest in options for row in outside]
 
@@ -308,11 +316,3 @@ def _few_sets(rows: int, k: int, most: int) -> bool:
         if count > most:
             return False
     return most > 0
-
-
-def _tempting(harms: Array, chosen: Places, width: int) -> Places:
-    """The most harmful rows outside the set."""
-    count = min(len(harms), width + len(chosen))
-    candidates = np.argpartition(harms, count - 1)[:count] if count < len(harms) else np.arange(len(harms))
-    candidates = candidates[np.argsort(harms[candidates], kind="stable")]
-    return candidates[~np.isin(candidates, chosen)][:width]

@@ -38,16 +38,21 @@ CHUNK = 4096
 
 
 class Squares:
-    """The rows X (n, p) whose weighted squares are asked for, chunk by chunk of :data:`CHUNK` rows."""
+    """The rows X (n, p) whose weighted squares are asked for, chunk by chunk of :data:`CHUNK` rows.
 
-    def __init__(self, X: Array) -> None:
-        self.X = X
+    Without ``keep`` nothing is kept, and the rows may be anything that is indexed as an array is.
+    """
+
+    def __init__(self, X: Any, *, keep: bool = True) -> None:
+        self.X, self.keep = X, keep
         self.pairs = np.triu_indices(X.shape[1])
         self.chunk = CHUNK
 
     @cached_property
     def kept(self) -> list[Any] | None:
         """For each chunk the products of its pairs of columns (m, p(p+1)/2), dense or sparse, where memory allows."""
+        if not self.keep:
+            return None
         dense = 8 * len(self.X) * len(self.pairs[0])
         used = np.count_nonzero(self.X, axis=1)
         sparse = int((used * (used + 1) // 2).sum()) * 12 <= min(PAIRS_BYTES, dense * SPARSE)
@@ -61,15 +66,19 @@ class Squares:
 
         As they add up: packed (M, p(p+1)/2), or (M, p, p), the same for every chunk of as many models.
         """
+        return self.of_rows(weights, self.X[rows], rows)
+
+    def of_rows(self, weights: Array, x: Array, rows: slice) -> Array:
+        """The same for rows (m, p) that are at hand."""
         width, kept = self.X.shape[1], self.kept
         products: Any = None
         if kept is not None and (not isinstance(kept[0], np.ndarray) or len(weights) >= KEPT_PAYS * width):
             products = kept[rows.start // self.chunk]
         elif kept is None and width <= ANEW_COLUMNS and len(weights) >= ANEW_PAYS * width:
-            products = self._products(self.X[rows])
+            products = self._products(x)
         if products is not None:
             return np.asarray(weights @ products)
-        x, alone = self.X[rows], np.empty((len(weights), width, width))
+        alone = np.empty((len(weights), width, width))
         for own, squares in zip(weights, alone, strict=True):
             np.matmul((x * own[:, None]).T, x, out=squares)
         return alone

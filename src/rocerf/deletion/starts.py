@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from rocerf.deletion.batched_newton import BatchedNewton
-from rocerf.deletion.deletions import Deletions, worst_of
+from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.efforts import Effort
+from rocerf.deletion.harms import Harms
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.types import Array, Places
 
@@ -16,18 +17,10 @@ from rocerf.types import Array, Places
 CLOSE = 1e-3
 
 
-def harms_of_full_model(models: BatchedNewton, directions: Array) -> Array:
-    """How each row's deletion changes the score of each point (M, p), at the model as it is; (M, n)."""
-    none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
-    thetas = np.tile(models.theta, (len(directions), 1))
-    look = models.look(thetas, none, np.broadcast_to(models.hessian, (len(directions), *models.hessian.shape)))
-    return models.harms(look, thetas, none, directions, leverage=True)
-
-
 def starts_of(
     models: BatchedNewton,
     directions: Array,
-    base: Array,
+    base: Harms,
     k: int,
     effort: Effort,
     groups: RareGroups | None,
@@ -37,10 +30,10 @@ def starts_of(
     """Name, a function that gives the first sets of some points, and the sizes of the sets to come."""
     steady = [k] * effort.rounds
     if "relinearise" in effort.searches:
-        yield "relinearise", lambda points: worst_of(base[points], k, k), steady
+        yield "relinearise", lambda points: base.of(points).worst(k, k), steady
     if "greedy" in effort.searches and k > 1:
         blocks = sorted({max(1, k * part // 4) for part in (1, 2, 3)})
-        yield "greedy", lambda points: worst_of(base[points], blocks[0], k), [*blocks[1:], *steady]
+        yield "greedy", lambda points: base.of(points).worst(blocks[0], k), [*blocks[1:], *steady]
     for leverage in (False, True) if "adaptive" in effort.searches and k > 1 else ():
 
         def grown(points: Places, leverage: bool = leverage) -> Deletions:
@@ -51,19 +44,17 @@ def starts_of(
         for which in range(min(effort.group_starts, len(groups.sets))):
 
             def from_group(points: Places, which: int = which) -> Deletions:
-                return groups.starts(directions[points], base[points], k, which)
+                return groups.starts(directions[points], base.of(points), k, which)
 
             yield "groups", from_group, steady
     if "relaxation" in effort.searches:
         steps = effort.relaxation_steps
-        yield "relaxation", lambda points: _relaxation(models, directions[points], base[points], k, steps), steady
+        yield "relaxation", lambda points: _relaxation(models, directions[points], base.of(points), k, steps), steady
     for number in range(effort.random_starts if "random" in effort.searches else 0):
 
         def noisy(points: Places, number: int = number) -> Deletions:
-            draws = [
-                np.random.default_rng([seed, number, first + point]).normal(size=base.shape[1]) for point in points
-            ]
-            return worst_of(base[points] * np.exp(0.5 * np.stack(draws)), k, k)
+            drawn = [np.random.default_rng([seed, number, first + point]) for point in points]
+            return base.of(points).worst_shaken(drawn.__getitem__, k)
 
         yield "random", noisy, steady
 
@@ -79,21 +70,18 @@ def _adaptive(models: BatchedNewton, directions: Array, k: int, steps: int, *, l
     for size in sorted({max(1, k * part // steps) for part in range(1, steps + 1)}):
         looked, thetas, look, _ = models.nearly(guesses, present, CLOSE)
         harms = models.harms(look, looked, present, directions, leverage=leverage)
-        harms[np.isnan(harms)] = np.inf  # no model any more: the set stays as it is
-        for place, chosen in enumerate(sets):
-            harms[place, chosen] = np.inf
-        coming = worst_of(harms, size - int(present.amounts.sum(axis=1).max(initial=0)), k)
+        coming = harms.worst_outside(sets, size - int(present.amounts.sum(axis=1).max(initial=0)), k)
         sets = [np.union1d(chosen, coming.set_of(place)) for place, chosen in enumerate(sets)]
         grown = Deletions.of(sets, k)
         guesses, present = models.carried(thetas, look.hessians, present, grown), grown
     return present
 
 
-def _relaxation(models: BatchedNewton, directions: Array, base: Array, k: int, steps: int) -> Deletions:
+def _relaxation(models: BatchedNewton, directions: Array, base: Harms, k: int, steps: int) -> Deletions:
     """Frank and Wolfe on the score of the model with row weights ``1 - amount``, rounded to k whole rows."""
     count = len(directions)
     rows, amounts = np.zeros((count, k * steps), np.intp), np.zeros((count, k * steps))
-    vertex = worst_of(base, k, k)
+    vertex = base.worst(k, k)
     thetas = np.tile(models.theta, (count, 1))
     for step in range(steps):
         rate = 2.0 / (step + 2.0)
@@ -106,10 +94,11 @@ def _relaxation(models: BatchedNewton, directions: Array, base: Array, k: int, s
         look = models.look(thetas, present)
         thetas = thetas - models.solve(look.hessians, look.gradients)
         look = models.look(thetas, present, look.hessians)
-        vertex = worst_of(models.harms(look, thetas, present, directions, leverage=False), k, k)
+        vertex = models.harms(look, thetas, present, directions, leverage=False).worst(k, k)
     sets = []
     for point in range(count):
-        total = np.bincount(rows[point], amounts[point])
+        named, places = np.unique(rows[point], return_inverse=True)
+        total = np.bincount(places, amounts[point])
         heaviest = np.argsort(-total, kind="stable")[:k]
-        sets.append(heaviest[total[heaviest] > 0])
+        sets.append(named[heaviest[total[heaviest] > 0]])
     return Deletions.of(sets, k)

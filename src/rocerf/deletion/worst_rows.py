@@ -156,7 +156,7 @@ def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
     >>> merge(a, b, k=2).of(0).tolist()
     [0, 7]
     """
-    return _k_smallest([first.flat, second.flat], len(first), k)
+    return k_smallest([first.flat, second.flat], len(first), k)
 
 
 def k_smallest_columns(scores: Array, k: int) -> WorstRows:
@@ -169,7 +169,7 @@ def k_smallest_columns(scores: Array, k: int) -> WorstRows:
     """
     people, n = scores.shape
     sample = scores[:, :: max(1, n // SAMPLE_LEAST)]
-    rank = _rank(k, sample.shape[1], n)
+    rank = rank_in_sample(k, sample.shape[1], n)
     threshold = np.zeros(people)
     if rank < sample.shape[1]:
         threshold = np.minimum(np.partition(sample, rank, axis=1)[:, rank], 0.0)
@@ -177,10 +177,10 @@ def k_smallest_columns(scores: Array, k: int) -> WorstRows:
     missed = (np.bincount(owners, minlength=people) < k) & (threshold < 0)
     if missed.any():
         owners, columns = np.divmod(np.flatnonzero(scores < np.where(missed, 0.0, threshold)[:, None]), n)
-    return _k_smallest([(owners, scores[owners, columns], columns)], people, k)
+    return k_smallest([(owners, scores[owners, columns], columns)], people, k)
 
 
-def _rank(k: int, sample: int, n: int) -> int:
+def rank_in_sample(k: int, sample: int, n: int) -> int:
     """The rank in a sample that is hardly ever below rank k of all n: three deviations of sampling noise above it."""
     expected = k * sample / n
     return int(expected + 3.0 * np.sqrt(expected) + 2.0)
@@ -196,14 +196,14 @@ def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
     owners, values, positions = found.flat
     kept = ~np.isin(owners, missed)
     anew = missed[again.owners], again.values, again.positions
-    return _k_smallest([(owners[kept], values[kept], positions[kept]), anew], len(block), k)
+    return k_smallest([(owners[kept], values[kept], positions[kept]), anew], len(block), k)
 
 
 def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
     """A value a little above each person's k-th smallest, never above 0."""
     n = len(effects)
     sample = min(n, SAMPLE_MOST, max(SAMPLE_LEAST, int(n * SAMPLE_SHARE)))
-    rank = _rank(k, sample, n)
+    rank = rank_in_sample(k, sample, n)
     if rank >= sample:
         return np.zeros(len(block))
     scores = block @ effects[:sample].T
@@ -223,13 +223,13 @@ def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
         kept.append((owners, scores.ravel()[flat], columns + rows.start))
         held += len(flat)
         if held > room:  # only when the threshold is loose: squeeze, and tighten it
-            squeezed = _k_smallest(kept, len(block), k)
+            squeezed = k_smallest(kept, len(block), k)
             threshold = np.minimum(threshold, squeezed.thresholds(k))
             kept, held = [squeezed.flat], len(squeezed.values)
-    return _k_smallest(kept, len(block), k)
+    return k_smallest(kept, len(block), k)
 
 
-def _k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
+def k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
     """Keep each owner's k smallest values of flat lists in any order."""
     owners, values, positions = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(owners, kind="stable")

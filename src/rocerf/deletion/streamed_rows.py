@@ -1,0 +1,101 @@
+"""Training rows as a model's design sees them, made when they are asked for: a chunk, or some rows by their numbers.
+
+Whoever receives them pickled finds the rows for itself where these are on the disk
+(:mod:`rocerf.data.disk_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rocerf.data.disk_rows import CHUNK
+from rocerf.deletion.threshold_pass import block_rows
+from rocerf.models.design import AnyDesign
+from rocerf.models.logistic.curvature import Curvature
+from rocerf.models.logistic.objective import LogisticObjective
+from rocerf.models.loss import Loss
+from rocerf.passes import chunks
+from rocerf.types import Array, Places
+
+#: Rows of a chunk of a pass.
+LONG_CHUNK = CHUNK
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """Design rows ``x~`` (n, p) of an objective, their signs ``e = 1 - 2 y`` and weights; indexed as an array is."""
+
+    X: Any
+    y: Any
+    given_weights: Array | None
+    design: AnyDesign
+    loss: Loss
+
+    @classmethod
+    def of(cls, objective: LogisticObjective) -> StreamedRows:
+        """The rows of an objective."""
+        return cls(objective.X, objective.y, objective.weights, objective.design, objective.loss)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and parameters."""
+        return len(self.y), self.design.width
+
+    def __getitem__(self, rows: slice | Places) -> Array:
+        """Design rows of a chunk, or of row numbers of any shape (...); (..., p)."""
+        found = self.X[rows]
+        flat = self.design(found.reshape(-1, found.shape[-1]))
+        return flat.reshape(*found.shape[:-1], self.design.width)
+
+    def sign(self, rows: slice | Places) -> Array:
+        """Their signs, (...)."""
+        return np.asarray(1.0 - 2.0 * np.asarray(self.y[rows]))
+
+    def weight(self, rows: slice | Places) -> Array | float:
+        """Their weights, (...), or 1."""
+        return 1.0 if self.given_weights is None else self.given_weights[rows]
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[slice, Array, Array, Array | float]]:
+        """Which rows, ``x~``, ``e`` and w of a chunk, in blocks that stay in cache with a number for each person."""
+        x, sign, size = self[rows], self.sign(rows), block_rows(people)
+        for part in chunks(len(x), size):
+            own = slice(rows.start + part.start, rows.start + part.stop)
+            yield own, x[part], sign[part], self.weight(own)
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """``x_i'H^-1 x_i`` of rows at a model with this curvature, computed where they are needed."""
+
+    whitening: Array
+
+    @classmethod
+    def of(cls, curvature: Curvature) -> Lengths:
+        """In the norm of a curvature."""
+        return cls(np.ascontiguousarray(curvature.whiten(np.eye(curvature.width))))
+
+    def __call__(self, x: Array) -> Array:
+        """Of design rows (m, p); (m,)."""
+        white = x @ self.whitening
+        return np.asarray(np.einsum("ij,ij->i", white, white))
+
+
+class RowArray:
+    """Stands where an array with a number for each row would, and computes those that are asked for."""
+
+    def __init__(self, made: Callable[[Any], Any], rows: int) -> None:
+        self._made, self._rows = made, rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, rows: slice | Places) -> Array:
+        shape = len(range(*rows.indices(self._rows))) if isinstance(rows, slice) else np.shape(rows)
+        return np.broadcast_to(self._made(rows), shape)
