@@ -193,10 +193,14 @@ td { width: 32%; } td.to { font-weight: bold; }
 """
 
 
-def as_html(letter: Letter) -> str:
-    """The letter as one page that loads nothing; everything that came from data is escaped."""
+def body_html(letter: Letter) -> Html:
+    """What the letter says as HTML, to stand in a page of its own or in somebody else's; the same in both."""
     letter = letter.printable()
     title, reference, issued = _head(letter)
     head = tag("div", tag("p", reference), tag("p", issued), kind="head")
-    body = [tag("h1", title), head, *(section.html() for section in sections(letter))]
-    return page(title, body, style=STYLE, language=letter.language.code)
+    return Html("\n".join([tag("h1", title), head, *(section.html() for section in sections(letter))]))
+
+
+def as_html(letter: Letter) -> str:
+    """The letter as one page that loads nothing; everything that came from data is escaped."""
+    return page(letter.say("title"), [body_html(letter)], style=STYLE, language=letter.language.code)

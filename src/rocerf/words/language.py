@@ -107,7 +107,7 @@ class Language:
         path = Path(path) if isinstance(path, str) else path
         document = yaml.safe_load(path.read_text("utf-8"))
         try:
-            code, sentences = path.name.partition(".")[0], dict(_flat(document.pop("sentences")))
+            code, sentences = path.name.partition(".")[0], sentences_by_key(document.pop("sentences"))
             return cls(code, sentences, tuple(document.pop("months")), plural=plural, **document)
         except (AttributeError, KeyError, TypeError) as error:
             raise OptionError(
@@ -198,6 +198,15 @@ def _check(key: str, sentence: Sentence, wanted: set[str]) -> None:
             raise OptionError(f"Expected {names} in the sentence {key}, got {text!r}; correct it.")
 
 
+def sentences_by_key(tree: Mapping[str, Any]) -> dict[str, Sentence]:
+    """The sentences of a document by dotted key.
+
+    >>> sentences_by_key({"greeting": {"short": "Hi", "long": {"one": "Hello you", "other": "Hello all"}}})
+    {'greeting.short': 'Hi', 'greeting.long': {'one': 'Hello you', 'other': 'Hello all'}}
+    """
+    return dict(_flat(tree))
+
+
 def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys and their sentences."""
     for name, entry in tree.items():
@@ -212,7 +221,7 @@ def _english() -> Mapping[str, Sentence]:
     """The sentences that every language must have."""
     import yaml
 
-    return dict(_flat(yaml.safe_load((files("rocerf.words") / "en.yaml").read_text("utf-8"))["sentences"]))
+    return sentences_by_key(yaml.safe_load((files("rocerf.words") / "en.yaml").read_text("utf-8"))["sentences"])
 
 
 _REGISTERED: dict[str, Language] = {}

@@ -1,0 +1,153 @@
+"""One example of each page's data, and a letter with everything in it, for tests of templates without a ledger."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
+from rocerf.letters.page import body_html
+from rocerf.recourse.result import Status
+from rocerf.service.pages.rendering import Reader
+from rocerf.service.pages.views import (
+    Act,
+    Affected,
+    Budget,
+    CertificatePage,
+    Event,
+    LetterLine,
+    LetterPage,
+    ModelLine,
+    Portfolio,
+    Preview,
+    PromiseRow,
+    Removed,
+    RequestLine,
+    RequestPage,
+    Step,
+    Trail,
+)
+from rocerf.words import language_named
+
+#: What no page may pass on as markup.
+NASTY = "<script>alert('x')</script>"
+AT = datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
+
+
+def letter(code: str = "en", person: str = "A-17") -> Letter:
+    """A letter with two changes."""
+    changes = (
+        LetterChange("amount", "credit amount", 9000, 5200, "9,000 DM", "5,200 DM", "DM"),
+        LetterChange("months", "duration", 48, 24, "48 months", "24 months", "months"),
+    )
+    promise = LetterPromise("retrained", "survived the strongest deletion that our search could find", 4, False)
+    return Letter(
+        person,
+        Status.ANSWERED,
+        (Option(changes, promise),),
+        (Detail("age", "age", 41, "41 years", "years"),),
+        issued=date(2026, 11, 2),
+        valid_until=date(2027, 5, 2),
+        model_version="2026-11",
+        language=language_named(code),
+    )
+
+
+def letter_line(number: int, left: int, person: str | None = "A-17", state: str = "issued") -> LetterLine:
+    """A letter in a list."""
+    return LetterLine(str(number), person, "retrained", state, Budget(left, 4), date(2026, 11, 2), date(2027, 5, 2))
+
+
+def request_line(number: int, days: int, state: str = "received", due: str = "verify", subject: Any = "S-4") -> RequestLine:
+    """A request in a list."""
+    return RequestLine(str(number), subject, state, date(2026, 11, 1), date(2026, 12, 1), days, due)
+
+
+def reader(role: str = "data-protection-officer") -> Reader:
+    """Somebody signed in."""
+    return Reader("Desk 3", role, role in ("officer", "data-protection-officer"), "c" * 64)
+
+
+def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, Any]]:
+    """Template -> what it is given."""
+    portfolio = Portfolio(
+        outstanding=1234,
+        used_up=3,
+        open_requests=3,
+        overdue=1,
+        rows=(PromiseRow("certified", (0, 2, 10, 200), 212), PromiseRow("retrained", (3, 19, 400, 600), 1022)),
+        letters=(letter_line(7, -1, person), letter_line(8, 1, person, "rechecked"), letter_line(9, 4, person)),
+        requests=(
+            request_line(4, -2, "approved", "carry_out", person),
+            request_line(5, 5, "identity_verified", "preview", person),
+            request_line(6, 28, subject=person),
+        ),
+        shows_letters=person is not None,
+        more_letters=12,
+    )
+    history = (Event(1, AT, "letter.issued", "officer:1a2b", "", ()), Event(2, AT, "letter.rechecked", None, "", ()))
+    affected = (
+        Affected("7", person, "retrained", True, 2, Budget(-1, 4)),
+        Affected("8", person, "retrained", False, 2, Budget(1, 4)),
+    )
+    request = RequestPage(
+        request_line(4, 12, "previewed", "approve", person),
+        (
+            Step("received", "done", AT),
+            Step("identity_verified", "done", AT, "data-protection-officer:9f"),
+            Step("previewed", "done", AT),
+            Step("approved", "next"),
+            Step("unlearned", "later"),
+            Step("rechecked", "later"),
+            Step("purged", "later"),
+            Step("certified", "later"),
+        ),
+        Preview(AT, 2, 1234, 1, affected, 1232),
+        (
+            Act("approve", "/requests/4/approve"),
+            Act("hold", "/requests/4/hold", ("reason",)),
+            Act("refuse", "/requests/4/refuse", ("reason",), grave=True),
+        ),
+        history,
+    )
+    return {
+        "login.html": {"wanted": "/"},
+        "problem.html": {"heading": "Nothing here", "text": "Look elsewhere."},
+        "portfolio.html": {"view": portfolio, "here": "portfolio"},
+        "letter.html": {
+            "view": LetterPage(
+                letter_line(7, 2, person),
+                None if person is None else body_html(letter(code, person)),
+                "2026-11",
+                history,
+                language=code,
+            )
+        },
+        "requests.html": {
+            "open": portfolio.requests,
+            "closed": (request_line(1, 0, "certified", "", None),),
+            "may_receive": True,
+            "here": "requests",
+        },
+        "request.html": {"view": request, "here": "requests"},
+        "certificate.html": {
+            "view": CertificatePage("4", AT, 2, (Removed("training rows", "rows", 2),), ("hashes",), "ab" * 32)
+        },
+        "trail.html": {
+            "view": Trail(
+                tuple(Event(n, AT, "request.received", "officer:1a2b", "request 4", (), "0123456789ab" * 5) for n in (3, 2, 1)),
+                3,
+                1,
+                2,
+                "intact",
+            ),
+            "here": "trail",
+        },
+        "models.html": {
+            "versions": (
+                ModelLine("2", AT, 998, "retrained", 4, True, True, 12, "cd" * 32),
+                ModelLine("1", AT, 1000, "retrained", 4, False, False, 0, "ef" * 32),
+            ),
+            "here": "models",
+        },
+    }
