@@ -58,7 +58,9 @@ def letter_line(number: int, left: int, person: str | None = "A-17", state: str 
     return LetterLine(str(number), person, "retrained", state, Budget(left, 4), date(2026, 11, 2), date(2027, 5, 2))
 
 
-def request_line(number: int, days: int, state: str = "received", due: str = "verify", subject: Any = "S-4") -> RequestLine:
+def request_line(
+    number: int, days: int, state: str = "received", due: str = "verify", subject: Any = "S-4"
+) -> RequestLine:
     """A request in a list."""
     return RequestLine(str(number), subject, state, date(2026, 11, 1), date(2026, 12, 1), days, due)
 
@@ -111,8 +113,8 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
         history,
     )
     return {
-        "login.html": {"wanted": "/"},
-        "problem.html": {"heading": "Nothing here", "text": "Look elsewhere."},
+        "login.html": {},
+        "problem.html": {"heading": "Nothing here", "text": "Look elsewhere.", "request_id": "5f0c", "detail": NASTY},
         "portfolio.html": {"view": portfolio, "here": "portfolio"},
         "letter.html": {
             "view": LetterPage(
@@ -135,7 +137,10 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
         },
         "trail.html": {
             "view": Trail(
-                tuple(Event(n, AT, "request.received", "officer:1a2b", "request 4", (), "0123456789ab" * 5) for n in (3, 2, 1)),
+                tuple(
+                    Event(n, AT, "request.received", "officer:1a2b", "request 4", (), "0123456789ab" * 5)
+                    for n in (3, 2, 1)
+                ),
                 3,
                 1,
                 2,

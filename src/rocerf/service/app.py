@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from rocerf.ledger.access import Access
-from rocerf.service import problems, sessions, status, tokens
+from rocerf.service import pages, problems, sessions, status, tokens
 from rocerf.service.envelope import LARGEST_BODY, Envelope
 from rocerf.service.metrics import Metrics
 from rocerf.service.permissions import roles_of
@@ -52,6 +52,7 @@ def create_app(ledger: Any, *, access: Access, settings: ServiceSettings | None 
     problems.install(app)
     for room in (status, sessions, tokens):
         app.include_router(room.router)
+    pages.install(app)
     app.add_middleware(Envelope, metrics=app.state.metrics, largest_body=settings.largest_body)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app

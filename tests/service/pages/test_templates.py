@@ -1,4 +1,4 @@
-"""Every page as markup: complete in both languages, escaped, nothing inline, and readable by those who do not see it."""
+"""Every page as markup: complete in both languages, escaped, nothing inline, readable by those who do not see it."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_colours_of_text_stand_out_from_their_ground() -> None:
     style = static.contents("style.css").decode()
-    colours = {name: value for name, value in re.findall(r"--([a-z-]+): #([0-9a-f]{3,6})", style)}
+    colours = dict(re.findall(r"--([a-z-]+): #([0-9a-f]{3,6})", style))
     pairs = [(text, ground) for text in ("ink", "soft", "link") for ground in ("ground", "paper")]
     pairs += [(tone, f"{tone}-ground") for tone in ("warn", "bad", "good")] + [("act", "paper"), ("bad", "paper")]
     for text, ground in pairs:

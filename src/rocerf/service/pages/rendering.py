@@ -135,23 +135,27 @@ def render(
     say = speaker(language)
     field = '<input type="hidden" name="csrf_token" value="{}">'
     csrf = Markup(field).format(reader.csrf or "") if reader else Markup("")
-    return environment().get_template(template).render(
-        language=code,
-        say=say,
-        number=language.number,
-        written_day=language.day,
-        written_moment=lambda moment: written_moment(language, moment),
-        promise_name=lambda name: _named(language, "promises", name),
-        event_name=lambda name: _named(language, "events", name),
-        fact_name=lambda name: _named(language, "facts", name),
-        fact_value=lambda value: language.number(value) if isinstance(value, int | float) else str(value),
-        reader=reader,
-        menu=("portfolio", "requests", "models", "trail"),
-        here=here,
-        back=back,
-        csrf=lambda: csrf,
-        notice=notice,
-        **values,
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            language=code,
+            say=say,
+            number=language.number,
+            written_day=language.day,
+            written_moment=lambda moment: written_moment(language, moment),
+            promise_name=lambda name: _named(language, "promises", name),
+            event_name=lambda name: _named(language, "events", name),
+            fact_name=lambda name: _named(language, "facts", name),
+            fact_value=lambda value: language.number(value) if isinstance(value, int | float) else str(value),
+            reader=reader,
+            menu=("portfolio", "requests", "models", "trail"),
+            here=here,
+            back=back,
+            csrf=lambda: csrf,
+            notice=notice,
+            **values,
+        )
     )
 
 
