@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from problems import random_training_set, refused_people
-from rocerf import FeatureSchema, LogisticModel, Rocerf
+from rocerf import FeatureSchema, LogisticModel, Rocerf, load_dataset
 from rocerf.errors import OptionError
 from rocerf.promises import Certified, Promise, Reading, register_promise
 from rocerf.promises.promise import STATE_FORMAT, Solve
@@ -177,3 +177,16 @@ def test_a_promise_without_a_limit_is_kept(model: LogisticModel) -> None:
     assert found.answered.all()
     assert np.isposinf(found.margins).all()
     assert '"margin": null' in found.to_json()
+
+
+def test_plain_by_name_promises_nothing_and_can_be_kept(tmp_path: Path) -> None:
+    data = load_dataset("german")
+    model = LogisticModel.fit(data.train)
+    explainer = Rocerf(model, promise="plain")
+    answers = explainer.explain(data.test.X[model.predict(data.test.X) == 0][:3])
+    assert explainer.k == 0
+    assert "deletion" in str(answers[0].promise)
+    assert (model.score(answers.points) >= 0).all()
+    explainer.save(tmp_path / "kept")
+    again = Rocerf.load(tmp_path / "kept").explain(data.test.X[model.predict(data.test.X) == 0][:3])
+    assert (again.points == answers.points).all()

@@ -109,7 +109,7 @@ def explain(
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
 
-    _check_places(out, alternatives, save_explainer, promise, (train, people, model, pipeline, prices, schema))
+    _check_places(out, alternatives, save_explainer, (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
     rules = None if schema is None else read_schema(schema)
@@ -138,7 +138,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _check_places(
-    out: Path | None, alternatives: int, save_explainer: Path | None, promise: str, sources: Sequence[Path | None]
+    out: Path | None, alternatives: int, save_explainer: Path | None, sources: Sequence[Path | None]
 ) -> None:
     """Refuse, before the work, what could not be written, alternatives beside the first one, and what not saved."""
     from rocerf.cli.files import check_output
@@ -151,8 +151,6 @@ def _check_places(
     if save_explainer is not None:
         targets.append(Target("--save-explainer", save_explainer, folder=True))
     check_targets(targets, sources)
-    if save_explainer is not None and promise == opt.PLAIN:
-        raise OptionError("Expected a promise about deletions to save with --save-explainer, got 'plain'; drop one.")
     if save_explainer is not None:
         check_folder(save_explainer)
 
@@ -240,10 +238,9 @@ def _explainer(
     fitted: Any, k: str, promise: Any, delta: str, options: dict[str, Any], search: dict[str, Any]
 ) -> Rocerf:
     from rocerf.explainer.explainer import Rocerf
-    from rocerf.promises.plain import Plain
 
     if promise == opt.PLAIN:
-        return Rocerf(fitted, 0, promise=Plain(fitted), **options)
+        return Rocerf(fitted, promise=opt.PLAIN, **options)
     margin: Any = delta if delta == "calibrate" else _number(delta, "--delta")
     return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
 

@@ -14,7 +14,7 @@ import typer
 
 #: Choices that follow a registry, so that whatever is registered can be asked for; and what is offered besides.
 REGISTRIES = {
-    "PromiseName": ("rocerf.promises.registry", "PROMISES", ("plain",)),
+    "PromiseName": ("rocerf.promises.registry", "PROMISES", ()),
     "CostName": ("rocerf.recourse.costs.registry", "COSTS", ()),
     "SolverName": ("rocerf.recourse.solvers.solving", "SOLVERS", ("auto",)),
 }

@@ -12,6 +12,7 @@ from rocerf.promises.certified import Certified
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.fresh_starts import FreshStarts
 from rocerf.promises.local_linear import LocalLinear
+from rocerf.promises.plain import Plain
 from rocerf.promises.promise import Promise
 from rocerf.promises.retrained import Retrained
 from rocerf.promises.retrained_groups import RetrainedGroups
@@ -58,7 +59,7 @@ PROMISES: dict[str, NamedPromise] = {}
 #: Promises of ours, whose sentences are said of nothing else.
 _OURS: dict[str, tuple[type[Promise], ...]] = {
     "retrained": (Retrained, RetrainedGroups),
-    **{kind.name: (kind,) for kind in (Certified, FirstOrder, LocalLinear, SimulatedPromise)},
+    **{kind.name: (kind,) for kind in (Certified, FirstOrder, LocalLinear, Plain, SimulatedPromise)},
 }
 
 
@@ -109,6 +110,13 @@ register_promise(
     lambda model: isinstance(model, Refittable),
     "accepted by nearly all models really retrained after random deletions",
     Simulated.default_k,
+)
+register_promise(
+    "plain",
+    lambda model, _k, _effort, _seed: Plain(model),
+    lambda model: isinstance(model, Refittable),
+    "accepted by the model as it is; nothing about deletions, whatever k",
+    "0%",
 )
 
 
