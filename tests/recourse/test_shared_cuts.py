@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from problems import random_training_set
 from rocerf import LogisticModel, Rocerf
-from rocerf.deletion import row_effects
+from rocerf.deletion.near_rows import NearRows
 from rocerf.recourse.solvers import cutting_plane
 
 
@@ -16,13 +18,13 @@ def test_shared_cuts_spare_readings_and_change_no_answer(rounds: int, monkeypatc
     model = LogisticModel.fit(random_training_set(3, n=400, d=4), C=1.0)
     people = random_training_set(4, n=600, d=4).X
     people = people[model.predict(people) == 0]
-    read, found = [0], row_effects.find_worst_rows
+    read, found = [0], NearRows.worst
 
-    def counted(directions: np.ndarray, *others: object) -> object:
+    def counted(self: NearRows, directions: np.ndarray, *others: Any) -> Any:
         read[0] += len(directions)
-        return found(directions, *others)
+        return found(self, directions, *others)
 
-    monkeypatch.setattr(row_effects, "find_worst_rows", counted)
+    monkeypatch.setattr(NearRows, "worst", counted)
     answers = []
     for many in (10**9, 1):
         monkeypatch.setattr(cutting_plane, "MANY_PEOPLE", many)

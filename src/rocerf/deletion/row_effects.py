@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, cast
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from rocerf.data.column_statistics import runner_for
+from rocerf.deletion.near_rows import NearRows
 from rocerf.deletion.worst_rows import WorstRows, find_worst_rows, merge
 from rocerf.models.model import Model
 from rocerf.passes import chunks, over_rows
@@ -93,6 +95,11 @@ class RowEffects:
     def worst(self, directions: Array, k: int) -> WorstRows:
         """The at most k most harmful positions for each person."""
         return find_worst_rows(directions, self.vectors, k)
+
+    @cached_property
+    def near(self) -> NearRows:
+        """What finds the worst rows for people about whom nearly the same was asked before."""
+        return NearRows(self.vectors)
 
     def shifts(self, worst: WorstRows) -> Array:
         """Sum of the effects of each person's worst rows, shape (P, p)."""

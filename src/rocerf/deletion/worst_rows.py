@@ -27,6 +27,9 @@ from rocerf.types import Array, Places
 PEOPLE_BLOCK = 64
 ROW_BLOCK = 2048
 
+#: The same where nothing is selected.
+DUAL_PEOPLE, DUAL_ROWS = 128, 1024
+
 #: Share of the rows looked at to guess the threshold, and how many of them at least and at most.
 SAMPLE_SHARE = 1 / 16
 SAMPLE_LEAST = 1024
@@ -88,6 +91,18 @@ class WorstRows:
         indicator = csr_array((ones, self.positions, self.starts), shape=(len(self), len(effects)))
         return np.asarray(indicator @ effects)
 
+    def smallest(self, k: int) -> WorstRows:
+        """The k smallest of each person's."""
+        counts = self.counts
+        if counts.max(initial=0) <= k:
+            return self
+        first, owners = self.starts[:-1], self.owners
+        table = np.full((len(self), int(counts.max())), np.inf)
+        table[owners, np.arange(len(owners)) - first[owners]] = self.values
+        best = np.argpartition(table, k - 1, axis=1)[:, :k]
+        chosen = (best + first[:, None])[np.take_along_axis(table, best, axis=1) < np.inf]
+        return WorstRows.counted(self.positions[chosen], self.values[chosen], np.minimum(counts, k))
+
     def moved(self, by: int) -> WorstRows:
         """The same with positions counted from so many rows before."""
         return WorstRows(self.positions + by, self.values, self.starts)
@@ -113,11 +128,33 @@ def find_worst_rows(directions: Array, effects: Array, k: int) -> WorstRows:
     >>> worst.of(0).tolist(), worst.drops.tolist()
     ([0, 3], [-5.0])
     """
-    people = len(directions)
-    if people == 0 or k == 0 or len(effects) == 0:
+    return _joined([survivors.smallest(k) for survivors, _ in _of_blocks(directions, effects, k)], len(directions))
+
+
+def find_with_survivors(directions: Array, effects: Array, k: int) -> tuple[WorstRows, WorstRows, Array]:
+    """As :func:`find_worst_rows`, with the rows it was found among, and a threshold (P,) below which they are all."""
+    found = _of_blocks(directions, effects, k)
+    worst = _joined([survivors.smallest(k) for survivors, _ in found], len(directions))
+    among = _joined([survivors for survivors, _ in found], len(directions))
+    return (
+        worst,
+        among,
+        np.concatenate([threshold for _, threshold in found]) if found else np.full(len(worst), -np.inf),
+    )
+
+
+def _of_blocks(directions: Array, effects: Array, k: int) -> list[tuple[WorstRows, Array]]:
+    """Survivors and thresholds of blocks of people, in their order; none where nothing is to be found."""
+    if len(directions) == 0 or k == 0 or len(effects) == 0:
+        return []
+    blocks = chunks(len(directions), PEOPLE_BLOCK)
+    return each(lambda block: _survivors_of_block(directions[block], effects, k), blocks, Threads())
+
+
+def _joined(found: list[WorstRows], people: int) -> WorstRows:
+    """What blocks of people found, one after another."""
+    if not found:
         return WorstRows.counted(np.empty(0, np.intp), np.empty(0), np.zeros(people, np.intp))
-    blocks = chunks(people, PEOPLE_BLOCK)
-    found = each(lambda block: _worst_of_block(directions[block], effects, k), blocks, Threads())
     parts = zip(*((worst.positions, worst.values, worst.counts) for worst in found), strict=True)
     return WorstRows.counted(*map(np.concatenate, parts))
 
@@ -136,16 +173,19 @@ def drops_by_duality(directions: Array, effects: Array, thresholds: Array, k: in
     if k == 0:
         return np.zeros(len(directions))
 
+    t = np.minimum(thresholds, 0.0)
+    less = np.column_stack([directions, -t])  # a column of ones beside the effects takes the threshold off
+
     def of_block(people: slice) -> Array:
-        block, t = directions[people], np.minimum(thresholds[people], 0.0)
-        total = k * t
-        for rows in chunks(len(effects), ROW_BLOCK):
-            scores = block @ effects[rows].T
-            scores -= t[:, None]
-            total += np.minimum(scores, 0.0, out=scores).sum(axis=1)
+        block, total = less[people], k * t[people]
+        room = np.empty(len(block) * DUAL_ROWS)
+        for rows in chunks(len(effects), DUAL_ROWS):
+            part = np.column_stack([effects[rows], np.ones(rows.stop - rows.start)])
+            scores = np.matmul(block, part.T, out=room[: len(block) * len(part)].reshape(len(block), len(part)))
+            total += np.minimum(scores, 0.0, out=scores) @ part[:, -1]
         return total
 
-    return np.concatenate(each(of_block, chunks(len(directions), PEOPLE_BLOCK), Threads()))
+    return np.concatenate(each(of_block, chunks(len(directions), DUAL_PEOPLE), Threads()))
 
 
 def merge(first: WorstRows, second: WorstRows, k: int) -> WorstRows:
@@ -186,17 +226,20 @@ def rank_in_sample(k: int, sample: int, n: int) -> int:
     return int(expected + 3.0 * np.sqrt(expected) + 2.0)
 
 
-def _worst_of_block(block: Array, effects: Array, k: int) -> WorstRows:
-    threshold = _guess_threshold(block, effects, k)
-    found = _below(block, effects, threshold, k)
+def _survivors_of_block(block: Array, effects: Array, k: int) -> tuple[WorstRows, Array]:
+    """Rows below a threshold (m,) for each person of a block, all of them, and at least k wherever so many are below 0.
+
+    What is held on to is bounded by k: survivors are squeezed to the k smallest where they are too many.
+    """
+    found, threshold = _below(block, effects, _guess_threshold(block, effects, k), k)
     missed = np.flatnonzero((found.counts < k) & (threshold < 0))
     if len(missed) == 0:
-        return found
-    again = _below(block[missed], effects, np.zeros(len(missed)), k)
+        return found, threshold
+    again, threshold[missed] = _below(block[missed], effects, np.zeros(len(missed)), k)
     owners, values, positions = found.flat
     kept = ~np.isin(owners, missed)
     anew = missed[again.owners], again.values, again.positions
-    return k_smallest([(owners[kept], values[kept], positions[kept]), anew], len(block), k)
+    return _by_owner([(owners[kept], values[kept], positions[kept]), anew], len(block)), threshold
 
 
 def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
@@ -211,8 +254,8 @@ def _guess_threshold(block: Array, effects: Array, k: int) -> Array:
     return np.minimum(scores[:, rank], 0.0)
 
 
-def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
-    """The k smallest values strictly below each person's threshold."""
+def _below(block: Array, effects: Array, threshold: Array, k: int) -> tuple[WorstRows, Array]:
+    """The values strictly below each person's threshold, and that; lower than it was where they were too many."""
     room = len(block) * 4 * (k + ROW_BLOCK)
     kept: list[Flat] = []
     held = 0
@@ -226,21 +269,16 @@ def _below(block: Array, effects: Array, threshold: Array, k: int) -> WorstRows:
             squeezed = k_smallest(kept, len(block), k)
             threshold = np.minimum(threshold, squeezed.thresholds(k))
             kept, held = [squeezed.flat], len(squeezed.values)
-    return k_smallest(kept, len(block), k)
+    return _by_owner(kept, len(block)), threshold
 
 
 def k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
     """Keep each owner's k smallest values of flat lists in any order."""
+    return _by_owner(parts, people).smallest(k)
+
+
+def _by_owner(parts: list[Flat], people: int) -> WorstRows:
+    """All entries of flat lists in any order."""
     owners, values, positions = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(owners, kind="stable")
-    owners, values, positions = owners[order], values[order], positions[order]
-    counts = np.bincount(owners, minlength=people)
-    if counts.max(initial=0) > k:
-        first = np.cumsum(counts) - counts
-        table = np.full((people, int(counts.max())), np.inf)
-        table[owners, np.arange(len(owners)) - first[owners]] = values
-        best = np.argpartition(table, k - 1, axis=1)[:, :k]
-        chosen = (best + first[:, None])[np.take_along_axis(table, best, axis=1) < np.inf]
-        values, positions = values[chosen], positions[chosen]
-        counts = np.minimum(counts, k)
-    return WorstRows.counted(positions, values, counts)
+    return WorstRows.counted(positions[order], values[order], np.bincount(owners, minlength=people))

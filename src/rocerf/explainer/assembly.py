@@ -35,6 +35,9 @@ _STATUS_OF = {
     Outcome.GAVE_UP: Status.GAVE_UP,
 }
 
+#: Of these a limit that somebody set may be the reason.
+_MAY_BE_A_LIMIT = (Status.UNREACHABLE, Status.NOT_ROBUST)
+
 
 def assembled(
     explainer: Rocerf,
@@ -62,8 +65,11 @@ def assembled(
     retrainings[asking] = solution.retrainings
     statuses, reasons = list(triage.statuses), list(triage.reasons)
     worst: list[NDArray[np.generic] | None] = [None] * people
+    usual = {outcome: (status, status.sentence) for outcome, status in _STATUS_OF.items()}
     for place, person in enumerate(asking):
-        statuses[person], reasons[person] = _ended(solution.outcomes[place], master, place, explainer.max_changes)
+        outcome = solution.outcomes[place]
+        ended = usual[outcome] if usual[outcome][0] not in _MAY_BE_A_LIMIT else None
+        statuses[person], reasons[person] = ended or _ended(outcome, master, place, explainer.max_changes)
         reasons[person] = withheld.get(place, reasons[person])
         worst[person] = solution.worst_ids[place]
     held_out, picked = _checked(explainer, points, progress)
@@ -140,7 +146,7 @@ def _without_rounding(points: Array, allowed: FeasibleSet, spread: Array) -> Arr
 def _ended(outcome: Outcome, master: Master, place: int, max_changes: int | None) -> tuple[Status, str]:
     """How a person's request ended, with the limit that may be why."""
     status, allowed = _STATUS_OF[outcome], master.allowed
-    if status not in (Status.UNREACHABLE, Status.NOT_ROBUST):
+    if status not in _MAY_BE_A_LIMIT:
         return status, status.sentence
     if allowed.excluded is not None and allowed.excluded[place]:
         return Status.NO_FURTHER, Status.NO_FURTHER.sentence

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rocerf.deletion.near_rows import Shortlist
 from rocerf.deletion.row_effects import Effects, RowEffects, effects_of
 from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
 from rocerf.models.model import FirstOrderModel
@@ -26,6 +27,9 @@ from rocerf.words import Said
 
 #: Points whose threshold is remembered; beyond, all are forgotten and found again when they are asked for.
 MOST_THRESHOLDS = 200_000
+
+#: Rows on all lists of rows that may be the worst near a point, beyond which they are forgotten: 64 MiB or so.
+MOST_LISTED = 2**23
 
 
 class FirstOrder(ExactRetraining):
@@ -51,6 +55,9 @@ class FirstOrder(ExactRetraining):
         self._seed = seed
         #: The k-th smallest effect at points read so far, by their bytes: what a check by duality begins with.
         self._thresholds: dict[bytes, float] = {}
+        #: The rows that may be the worst near points read so far, by their bytes, and how many they are together.
+        self._lists: dict[bytes, Shortlist] = {}
+        self._listed = 0
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -66,7 +73,14 @@ class FirstOrder(ExactRetraining):
 
     def read_exactly(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """``f_A`` and its slope at each point."""
-        worst, shifts = self._worst(X)
+        return self._read(X, None)
+
+    def read_near(self, X: Array, before: Array, target: float | Array = -np.inf) -> Reading:
+        """As :meth:`read`, looking only at rows that may be the worst, as far as what was seen at ``before`` tells."""
+        return self.less_allowance(X, lambda points, _: self._read(points, before), target)
+
+    def _read(self, X: Array, before: Array | None) -> Reading:
+        worst, shifts = self._worst(X, before)
         ids, rows = self.model.train.ids, self.effects.rows
         reading = Reading(*self.model.shifted_score(shifts)(X), lambda point: ids[rows[worst.of(point)]])
         return reading.floored_by(self.today(X))
@@ -91,12 +105,26 @@ class FirstOrder(ExactRetraining):
         drops = drops_by_duality(self.model.score_gradient(X), self.effects.vectors, thresholds, self.k)
         return np.minimum(self.model.score(X) + drops, self.today(X).values)
 
-    def _worst(self, X: Array) -> tuple[WorstRows, Array]:
-        worst = self.effects.worst(self.model.score_gradient(X), self.k)
+    def _worst(self, X: Array, before: Array | None = None) -> tuple[WorstRows, Array]:
+        worst = self._found(X, before)
         if len(self._thresholds) > MOST_THRESHOLDS:
             self._thresholds.clear()
         self._thresholds.update(zip((x.tobytes() for x in X), worst.thresholds(self.k).tolist(), strict=True))
         return worst, self.effects.shifts(worst)
+
+    def _found(self, X: Array, before: Array | None) -> WorstRows:
+        directions = self.model.score_gradient(X)
+        if before is None or not isinstance(self.effects, RowEffects):
+            return self.effects.worst(directions, self.k)
+        known = [self._lists.get(x.tobytes()) for x in before]
+        worst, lists = self.effects.near.worst(directions, self.k, known)
+        for x, own, earlier in zip(X, lists, known, strict=True):
+            if own is not None:
+                self._lists[x.tobytes()] = own
+                self._listed += 0 if own is earlier else len(own.positions)
+        if self._listed > MOST_LISTED or len(self._lists) > MOST_THRESHOLDS:
+            self._lists, self._listed = {}, 0
+        return worst
 
     def anew(self, model: Any) -> Self:
         """The same about another model."""

@@ -314,6 +314,18 @@ class NearPoint(Protocol):
 
 
 @runtime_checkable
+class Rereading(Protocol):
+    """What a promise adds that is cheaper to read next to a point at which it was read before."""
+
+    def read_near(self, X: Array, before: Array, target: float | Array = -np.inf) -> Reading:
+        """The same as ``read(X, target)``; ``before`` (P, d) is where it was last read for each person, NaN if never.
+
+        It may say anything: it changes how long reading takes, and nothing else.
+        """
+        ...
+
+
+@runtime_checkable
 class Hardening(Protocol):
     """What a promise adds that is read from deletions found so far, and learns of others by attacking points."""
 

@@ -21,6 +21,9 @@ from rocerf.types import Array, Mask
 #: Largest violation of a unit-length half-space that counts as satisfied, relative to 1 + |offset|.
 FEASIBLE = 1e-10
 
+#: A step is halved up to so many times, so many of them tried at once.
+HALVINGS, HALVED_AT_ONCE = 30, 6
+
 #: Problems handled at a time.
 BLOCK = 2048
 
@@ -115,9 +118,14 @@ def _newton_step(N: Array, gradient: Array, dual: Array, free: Mask) -> Array:
 
 
 def _dual_value(N: Array, r: Array, lo: Array, up: Array, dual: Array) -> Array:
-    pull = (dual[:, None, :] @ N)[:, 0, :]
-    u = np.clip(pull, lo, up)
-    return np.asarray((pull * u - 0.5 * u * u).sum(axis=1) - (r * dual).sum(axis=1))
+    return _dual_values(N, r, lo, up, dual[:, None, :])[:, 0]
+
+
+def _dual_values(N: Array, r: Array, lo: Array, up: Array, duals: Array) -> Array:
+    """Of several multipliers (P, t, m) for each problem; (P, t)."""
+    pull = duals @ N
+    u = np.clip(pull, lo[:, None, :], up[:, None, :])
+    return np.asarray((pull * u - 0.5 * u * u).sum(axis=2) - (duals @ r[:, :, None])[:, :, 0])
 
 
 def _line_search(N: Array, r: Array, lo: Array, up: Array, dual: Array, step: Array, gradient: Array) -> Array:
@@ -127,13 +135,19 @@ def _line_search(N: Array, r: Array, lo: Array, up: Array, dual: Array, step: Ar
     waiting = np.flatnonzero(
         _dual_value(N, r, lo, up, chosen) > value + 1e-4 * (gradient * (chosen - dual)).sum(axis=1) + slack
     )
-    length = 1.0
-    while len(waiting) and length > 1e-9:
-        length /= 2
-        trial = np.maximum(dual[waiting] + length * step[waiting], 0.0)
-        allowed = value[waiting] + 1e-4 * (gradient[waiting] * (trial - dual[waiting])).sum(axis=1) + slack[waiting]
-        chosen[waiting] = trial
-        waiting = waiting[_dual_value(N[waiting], r[waiting], lo[waiting], up[waiting], trial) > allowed]
+    # Those who overshoot try several halvings at a time: few people, and many calls otherwise.
+    lengths = 0.5 ** np.arange(1, HALVINGS + 1)
+    for some in (lengths[at : at + HALVED_AT_ONCE] for at in range(0, HALVINGS, HALVED_AT_ONCE)):
+        if not len(waiting):
+            break
+        before = dual[waiting][:, None, :]
+        trials = np.maximum(before + some[:, None] * step[waiting][:, None, :], 0.0)
+        slopes = ((trials - before) * gradient[waiting][:, None, :]).sum(axis=2)
+        allowed = (value + slack)[waiting][:, None] + 1e-4 * slopes
+        good = _dual_values(N[waiting], r[waiting], lo[waiting], up[waiting], trials) <= allowed
+        first = np.where(good.any(axis=1), good.argmax(axis=1), len(some) - 1)
+        chosen[waiting] = trials[np.arange(len(waiting)), first]
+        waiting = waiting[~good.any(axis=1)]
     return chosen
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rocerf.promises.promise import Learning, Promise, Reading
+from rocerf.promises.promise import Learning, Promise, Reading, Rereading
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Mask, Places, Progress
@@ -114,7 +114,7 @@ def _solve_wave(
 ) -> None:
     pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
     solution.outcomes[wave] = Outcome.GAVE_UP
-    open_ = wave
+    open_, reader = wave, _Reader(promise, master.X0)
     shared = None if isinstance(promise, Learning) or len(wave) < MANY_PEOPLE else _Shared.none(master.X0.shape[1])
     for round_ in range(max_rounds):
         cheapest = master.cheapest(open_, *pool.of(open_), delta + GUARD)
@@ -128,7 +128,7 @@ def _solve_wave(
             break
         shared = None if round_ == SHARED_ROUNDS else shared
         parts = _parts(len(open_), shared is not None)
-        left = [_cut_off(promise, open_[part], points[part], delta, solution, pool, shared) for part in parts]
+        left = [_cut_off(reader, open_[part], points[part], delta, solution, pool, shared) for part in parts]
         open_ = np.concatenate(left)
         if progress is not None:
             progress(len(wave) - len(open_), len(wave))
@@ -145,7 +145,7 @@ def _parts(people: int, share: bool) -> list[slice]:
 
 
 def _cut_off(
-    promise: Promise,
+    reader: _Reader,
     people: Places,
     points: Array,
     delta: float,
@@ -159,7 +159,7 @@ def _cut_off(
         slopes, constants, refuted = shared.against(points, delta + GUARD / 2)
         pool.add(people[refuted], slopes[refuted], constants[refuted])
     read, points = people[~refuted], points[~refuted]
-    reading = promise.read(points, delta + GUARD / 2)
+    reading = reader.read(read, points, delta + GUARD / 2)
     solution.rounds[read] += 1
     solution.count(read, reading)
     holds = reading.values >= delta + GUARD / 2
@@ -170,6 +170,21 @@ def _cut_off(
         shared.add(slopes[~holds], constants[~holds])
     refuted[~refuted] = ~holds
     return people[refuted]
+
+
+class _Reader:
+    """Reads a promise, telling it where it was last read for the same people if that helps it."""
+
+    def __init__(self, promise: Promise, X0: Array) -> None:
+        self._promise = promise
+        self._before = np.full(X0.shape, np.nan) if isinstance(promise, Rereading) else None
+
+    def read(self, people: Places, points: Array, target: float) -> Reading:
+        if self._before is None or not isinstance(self._promise, Rereading):
+            return self._promise.read(points, target)
+        reading = self._promise.read_near(points, self._before[people], target)
+        self._before[people] = points
+        return reading
 
 
 class _Shared:
