@@ -66,12 +66,19 @@ class Database:
             if not self.is_sqlite:
                 session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
             yield session
+            session.expunge_all()  # what was read stays readable
             session.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[Session]:
-        """A session whose changes are kept together at the end, or not at all."""
+    def writing(self, *, alone: bool = True) -> Iterator[Session]:
+        """A session whose changes are kept together at the end, or not at all.
+
+        Writers come one after the other. Only the leases of jobs need not be ``alone``: a long step of somebody else's
+        must not keep a worker from saying that it lives.
+        """
         with _told(), Session(self._writing, expire_on_commit=False) as session, session.begin():
+            if alone and not self.is_sqlite:
+                session.execute(text("SELECT seq FROM chain_head WHERE id = 1 FOR UPDATE"))
             yield session
 
     def migrate(self) -> None:

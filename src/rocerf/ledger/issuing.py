@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,12 @@ class Written:
     proven: bool
     k: int
     people: tuple[bytes, ...]
+
+    def joined(self, other: Written) -> Written:
+        """These letters and then the others, of the same explainer."""
+        lists = ("letters", "points", "missing", "margins", "people")
+        both: dict[str, Any] = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
+        return replace(self, **both)
 
 
 def written(
@@ -96,6 +102,7 @@ def keep(
             {
                 "subject": subjects[place],
                 "version": version,
+                "checked_by": version,
                 "state": LetterState.ISSUED.code,
                 "answered": answered,
                 "promise": made.promise,

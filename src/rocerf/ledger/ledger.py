@@ -13,8 +13,11 @@ from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
 from rocerf.ledger.audit import Audit
 from rocerf.ledger.chain import begin
+from rocerf.ledger.copies import Copies
 from rocerf.ledger.core import Clock, Core, Policy, utc_now
 from rocerf.ledger.database import Database
+from rocerf.ledger.deletions import Deletions
+from rocerf.ledger.jobs import Jobs
 from rocerf.ledger.keys import KeyFile
 from rocerf.ledger.letters import Letters
 from rocerf.ledger.models import Models
@@ -42,6 +45,9 @@ class Ledger:
     people: People
     letters: Letters
     requests: Requests
+    deletions: Deletions
+    jobs: Jobs
+    copies: Copies
     audit: Audit
 
     @classmethod
@@ -80,13 +86,16 @@ class Ledger:
         core = Core(database, KeyFile(file), clock, policy or Policy())
         with database.writing() as session:
             begin(session, core.keys)
-        models, people = Models(core, load), People(core)
+        models, people, jobs = Models(core, load), People(core), Jobs(core)
         return cls(
             core=core,
             models=models,
             people=people,
-            letters=Letters(core, models),
+            letters=Letters(core, models, jobs),
             requests=Requests(core, models, people),
+            deletions=Deletions(core, models, people, jobs),
+            jobs=jobs,
+            copies=Copies(core),
             audit=Audit(core),
         )
 

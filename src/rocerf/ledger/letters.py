@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session, aliased
 
-from rocerf.errors import ErasedError, OptionError
+from rocerf.errors import ErasedError, OptionError, TransitionError
 from rocerf.ledger import issuing
 from rocerf.ledger.core import Core, found_or_refused
-from rocerf.ledger.issuing import DOCUMENT, LETTER
+from rocerf.ledger.failpoints import reached
+from rocerf.ledger.issuing import DOCUMENT, LETTER, Written, keep
+from rocerf.ledger.jobs import RENEWAL, Jobs, Lease, job_of
 from rocerf.ledger.models import Models
-from rocerf.ledger.records import HistoryEntry, LetterRecord
-from rocerf.ledger.states import OUTSTANDING, LetterState, check_letter
+from rocerf.ledger.records import HistoryEntry, Job, LetterRecord
+from rocerf.ledger.renewing import person_now, rewritten
+from rocerf.ledger.states import LETTER_WAYS, OUTSTANDING, LetterState, check_letter
 from rocerf.ledger.tables import LetterEventRow, LetterRow
 from rocerf.letters.letter import Letter
+from rocerf.recourse.result import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +37,7 @@ class Letters:
 
     core: Core
     models: Models
+    jobs: Jobs
 
     def issue(
         self,
@@ -154,6 +159,56 @@ class Letters:
                 self.core.note(session, "letters expired", actor, {"letters": len(rows)})
             return len(rows)
 
+    def due(self) -> tuple[LetterRecord, ...]:
+        """Outstanding letters for which a new one is due: little of their budget is left, or nothing."""
+        left = LetterRow.k - LetterRow.used
+        query = select(LetterRow.id).where(
+            LetterRow.answered,
+            LetterRow.state.in_([state.code for state in OUTSTANDING]),
+            LetterRow.used > 0,
+            left <= LetterRow.k * self.core.policy.renew_at,
+        )
+        with self.core.database.reading() as session:
+            return _records(session, list(session.scalars(query.order_by(LetterRow.id))))
+
+    def renew(self, numbers: Iterable[int], *, actor: str, idempotency_key: str | None = None) -> Job:
+        """Have new letters made in place of these, from the people's data as they are now: a job to poll."""
+        wanted = list(dict.fromkeys(numbers))
+        with self.core.database.writing() as session:
+            before = self.jobs.asked_before(session, idempotency_key)
+            if before is not None:
+                return job_of(before)
+            for number in wanted:
+                row = found_or_refused(session, LetterRow, number, "letter")
+                check_letter(LetterState(row.state), LetterState.REISSUED)
+            job = self.jobs.add(session, RENEWAL, {"letters": wanted, "actor": actor}, idempotency_key)
+            self.core.note(session, "renewal ordered", actor, {"letters": len(wanted), "job": job.id})
+            return job_of(job)
+
+    def run_renewal(self, lease: Lease) -> dict[str, int]:
+        """Make the new letters; those that were replaced or ended meanwhile are left alone."""
+        with self.core.database.reading() as session:
+            version = self.models.current_row(session).id
+            people = [
+                person
+                for row in _renewable(session, lease.options["letters"])
+                if (person := person_now(session, self.core, row)) is not None
+            ]
+        if not people:
+            return {"reissued": 0, "without_recourse": 0}
+        made, old = rewritten(self.core, self.models.explainer(version), version, people)
+        reached("renew:computed")
+        with self.core.database.writing() as session:
+            self.jobs.fence(session, lease)
+            rows = _renewable(session, [row.id for row in old])
+            if self.models.current_row(session).id != version or len(rows) != len(old):
+                raise TransitionError("Expected model and letters to stay while new ones were written; try again.")
+            by_number = {row.id: row for row in rows}
+            facts = replaced(session, self.core, made, [by_number[row.id] for row in old], version)
+            self.core.note(session, "letters renewed", lease.options["actor"], {"job": lease.job, **facts})
+            reached("renew:in-transaction")
+        return facts
+
     def portfolio(self) -> dict[str, Any]:
         """Counts for an overview: letters by state, and outstanding ones by promise and what is left of the budget."""
         with self.core.database.reading() as session:
@@ -186,6 +241,21 @@ def move(session: Session, core: Core, rows: Sequence[LetterRow], to: LetterStat
     session.flush()
     if events:
         session.execute(insert(LetterEventRow), events)
+
+
+def replaced(session: Session, core: Core, made: Written, old: Sequence[LetterRow], version: int) -> dict[str, int]:
+    """Keep written letters in place of old ones; how many, and how many of them name no change."""
+    keep(session, core, made, [row.subject for row in old], version, replaces=[row.id for row in old])
+    move(session, core, old, LetterState.REISSUED)
+    useful = (Status.ANSWERED, Status.ALREADY_ACCEPTED)
+    without = sum(letter.status not in useful for letter in made.letters)
+    return {"reissued": len(old), "without_recourse": without}
+
+
+def _renewable(session: Session, numbers: Sequence[int]) -> Sequence[LetterRow]:
+    alive = [state.code for state in LetterState if LetterState.REISSUED in LETTER_WAYS[state]]
+    query = select(LetterRow).where(LetterRow.id.in_(numbers), LetterRow.state.in_(alive))
+    return session.scalars(query.order_by(LetterRow.id)).all()
 
 
 def _issue_key(key: str, place: int) -> str:

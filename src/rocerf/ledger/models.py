@@ -47,7 +47,7 @@ class Models:
         content = to_bytes(explainer)
         with self.core.database.writing() as session:
             made = self.add(session, explainer, content, label=label)
-            self.core.note(session, "model registered", actor, {"version": made, "sha256": self._sha(session, made)})
+            self.core.note(session, "model registered", actor, {"version": made, "sha256": self.hash_of(session, made)})
         self._loaded[made] = explainer
         return self.get(made)
 
@@ -135,7 +135,8 @@ class Models:
         for number in numbers:
             self._loaded.pop(number, None)
 
-    def _sha(self, session: Session, number: int) -> str:
+    def hash_of(self, session: Session, number: int) -> str:
+        """The hash over a version's ciphertext."""
         return str(session.get_one(VersionRow, number).artefact_sha256)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,27 +24,31 @@ from rocerf.types import Array
 class Outstanding:
     """Letters that somebody may still act on.
 
-    ``points`` (m, d) are those of all options, ``letter_of`` (m,) says to which letter each belongs, by its place.
+    ``points`` are for each letter those of its options, (options, d), in the columns of the version in ``versions``.
     """
 
     numbers: NDArray[np.int64]
     subjects: NDArray[np.int64]
+    #: The version in whose columns each letter's points are.
+    versions: NDArray[np.int64]
     promises: tuple[str, ...]
     k: NDArray[np.int64]
     used: NDArray[np.int64]
-    points: Array
-    letter_of: NDArray[np.intp]
+    points: tuple[Array, ...]
     missing: tuple[tuple[str, ...], ...]
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @classmethod
-    def of(cls, session: Session, core: Core, width: int) -> Outstanding:
-        """All of them, in the order of their numbers; points have so many columns."""
-        columns = LetterRow.id, LetterRow.subject, LetterRow.promise, LetterRow.k, LetterRow.used
+    def of(cls, session: Session, core: Core) -> Outstanding:
+        """All of them, in the order of their numbers."""
+        columns = (
+            *(LetterRow.id, LetterRow.subject, LetterRow.promise, LetterRow.k, LetterRow.used),
+            *(LetterRow.checked_by, PayloadRow.ciphertext),
+        )
         query = (
-            select(*columns, PayloadRow.ciphertext)
+            select(*columns)
             .join(PayloadRow, (PayloadRow.owner == LetterRow.id) & (PayloadRow.subject == LetterRow.subject))
             .where(
                 LetterRow.answered,
@@ -55,8 +60,7 @@ class Outstanding:
         )
         rows = session.execute(query).all()
         keys = core.keys.of(SUBJECT)
-        found = [unpacked(opened(keys.get(row[1]), row[5], about(LETTER, row[0], POINT))) for row in rows]
-        counts = [len(points) for points, _ in found]
+        found = [unpacked(opened(keys.get(row[1]), row[6], about(LETTER, row[0], POINT))) for row in rows]
 
         def column(place: int) -> NDArray[np.int64]:
             return np.array([row[place] for row in rows], dtype=np.int64)
@@ -64,23 +68,46 @@ class Outstanding:
         return cls(
             numbers=column(0),
             subjects=column(1),
+            versions=column(5),
             promises=tuple(row[2] for row in rows),
             k=column(3),
             used=column(4),
-            points=np.concatenate([points for points, _ in found]) if found else np.empty((0, width)),
-            letter_of=np.repeat(np.arange(len(rows)), counts),
+            points=tuple(points for points, _ in found),
             missing=tuple(missing for _, missing in found),
         )
 
-    def held_by(self, old: Refittable, new: Refittable) -> tuple[NDArray[np.bool_], Array]:
-        """Which letters the new model accepts in all their options, (n,); and the points in its columns, (m, d')."""
-        points, known = in_columns_of(old, new, self.points, [self.missing[place] for place in self.letter_of])
-        lowest = np.full(len(points), -np.inf)
-        if known.any():
-            lowest[known] = np.minimum(new.score(points[known]), new.deployed_score(points[known]))
-        holds = np.ones(len(self), bool)
-        np.logical_and.at(holds, self.letter_of, lowest >= 0)
-        return holds, points
+    def without(self, subjects: Sequence[int], version: int | None = None) -> Outstanding:
+        """Those of other people, and not yet checked by this version."""
+        chosen = ~np.isin(self.subjects, np.array(subjects, dtype=np.int64))
+        if version is not None:
+            chosen &= self.versions != version
+        places = np.flatnonzero(chosen)
+        arrays: dict[str, Any] = {
+            name: getattr(self, name)[places] for name in ("numbers", "subjects", "versions", "k", "used")
+        }
+        lists: dict[str, Any] = {
+            n: tuple(getattr(self, n)[p] for p in places) for n in ("promises", "points", "missing")
+        }
+        return replace(self, **arrays, **lists)
+
+    def held_by(self, new: Refittable, old: Callable[[int], Refittable]) -> tuple[NDArray[np.bool_], list[Array]]:
+        """Which letters the new model accepts in all their options, (n,); and their points in its columns.
+
+        ``old`` gives the model of a version. All points of one version go through the model in one product.
+        """
+        holds, moved = np.ones(len(self), bool), list(self.points)
+        for version in np.unique(self.versions):
+            places = np.flatnonzero(self.versions == version)
+            counts = [len(self.points[place]) for place in places]
+            joined, owners = np.concatenate([self.points[place] for place in places]), np.repeat(places, counts)
+            points, known = in_columns_of(old(int(version)), new, joined, [self.missing[place] for place in owners])
+            lowest = np.full(len(points), -np.inf)
+            if known.any():
+                lowest[known] = np.minimum(new.score(points[known]), new.deployed_score(points[known]))
+            np.logical_and.at(holds, owners, lowest >= 0)
+            for place, own in zip(places, np.split(points, np.cumsum(counts)[:-1]), strict=True):
+                moved[place] = own
+        return holds, moved
 
 
 def in_columns_of(
@@ -98,7 +125,11 @@ def in_columns_of(
     place = {name: number for number, name in enumerate(before)}
     gone = [place[name] for name in before if name not in set(after)]
     known = ~(points[:, gone] != 0).any(axis=1)
-    return points[:, [place[name] for name in after]], known
+    moved = np.full((len(points), len(after)), np.nan)
+    for number, name in enumerate(after):
+        if name in place:
+            moved[:, number] = points[:, place[name]]
+    return moved, known & np.isfinite(moved).all(axis=1)
 
 
 def _through_frames(
@@ -107,8 +138,6 @@ def _through_frames(
     """As people would hand the points in: in the pipeline's own columns, what they came without still missing."""
     assert old.frames is not None
     assert new.frames is not None
-    if not len(points):
-        return np.empty((0, len(new.train.columns))), np.empty(0, bool)
     frame: Any = old.frames.decode(points, missing=tuple(missing))
     matrix, _, problems = new.frames.encode(frame)
     return matrix, np.array([problem == "" for problem in problems]) & np.isfinite(matrix).all(axis=1)

@@ -28,13 +28,12 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
         rows = [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]
         named = list(dict.fromkeys(i for row in rows for i in rows_named(core, people, session, row)))
         subjects = [row.subject for row in rows]
-        letters = Outstanding.of(session, core, len(explainer.model.train.columns))
+        letters = Outstanding.of(session, core).without(subjects)
         withdrawn = _letters_of(session, subjects)
     ours, elsewhere = split(explainer, named)
     holds = np.ones(len(letters), bool)
     if ours:
-        holds, _ = letters.held_by(explainer.model, explainer.forget(ours).model)
-    staying = ~np.isin(letters.numbers, withdrawn)
+        holds, _ = letters.held_by(explainer.forget(ours).model, lambda number: models.explainer(number).model)
     budgets = [
         LetterBudget(
             letter=int(letters.numbers[place]),
@@ -44,7 +43,7 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
             used_after=int(letters.used[place]) + len(ours),
             breaks=not holds[place],
         )
-        for place in np.flatnonzero(staying)
+        for place in range(len(letters))
     ]
     return Preview(
         requests=tuple(numbers),

@@ -228,8 +228,8 @@ class ChainReport:
 class ErasureCertificate:
     """What was removed from where, for one request. It names nobody: ``subject`` is a number that leads nowhere now.
 
-    ``removed`` counts by place, ``hashes`` are of ciphertext that is gone, ``beyond_reach`` is left to
-    others.
+    ``removed`` counts by place, ``hashes`` are of ciphertext that is gone, ``beyond_reach`` names
+    what is left to others (``ledger.beyond_...`` among our sentences).
     """
 
     number: str

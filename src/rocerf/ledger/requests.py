@@ -45,7 +45,7 @@ class Requests:
         """Take a request in. ``rows`` are ids of training rows, beside those already assigned to the person.
 
         The deadline runs from ``received``, now by default. With the ``idempotency_key`` of an earlier call, that
-        call's request is given back.
+        call's request is given back; and so is the one that is open, where somebody asks again.
         """
         key = key_hash(idempotency_key, "request")
         named = None if rows is None else json.dumps([plain(row) for row in rows]).encode()
@@ -54,6 +54,9 @@ class Requests:
             if before is not None:
                 return request_of(session, before)
             subject = self.core.subject(session, person)
+            already = self._open(session, subject)
+            if already is not None:
+                return self._asked_again(session, already, named, actor)
             moment = self.core.now() if received is None else received
             row = RequestRow(
                 subject=subject,
@@ -163,6 +166,25 @@ class Requests:
 
     def _rows(self, session: Session, numbers: Iterable[int]) -> list[RequestRow]:
         return [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]
+
+    def _open(self, session: Session, subject: int) -> RequestRow | None:
+        closed = [state.code for state in (RequestState.REFUSED, RequestState.CERTIFIED)]
+        query = select(RequestRow).where(RequestRow.subject == subject, RequestRow.state.not_in(closed))
+        return session.scalar(query.order_by(RequestRow.id).limit(1))
+
+    def _asked_again(self, session: Session, row: RequestRow, named: bytes | None, actor: str) -> DeletionRequest:
+        """A person asks once more: the request that is open stands for both, with the rows of both."""
+        known = rows_named(self.core, self.people, session, row)
+        rows = list(dict.fromkeys((*known, *json.loads(named or b"[]"))))
+        if len(rows) > len(known):
+            if row.state not in (RequestState.RECEIVED.code, RequestState.IDENTITY_VERIFIED.code):
+                raise TransitionError(
+                    "Expected further rows of a person before their request was previewed, got some afterwards; refuse "
+                    "the open request, or wait until it is certified, and ask again."
+                )
+            self.core.put(session, [(REQUEST, row.id, NAMED, row.subject, json.dumps(rows).encode())])
+        self.core.note(session, "request repeated", actor, {"request": row.id}, subject=row.subject)
+        return request_of(session, row)
 
     def _moved(
         self, number: int, to: RequestState, actor: str, facts: dict[str, Any], **values: str

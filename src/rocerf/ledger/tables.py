@@ -129,6 +129,8 @@ class LetterRow(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     subject: Mapped[int] = mapped_column(ForeignKey("subjects.id"), index=True)
     version: Mapped[int] = mapped_column(ForeignKey("versions.id"))
+    #: The version that accepted or refused its points last, in whose columns they are kept.
+    checked_by: Mapped[int] = mapped_column(ForeignKey("versions.id"))
     state: Mapped[str]
     answered: Mapped[bool]
     promise: Mapped[str]

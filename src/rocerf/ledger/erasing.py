@@ -1,0 +1,104 @@
+"""Erasure: what is left of people and of earlier models, in tables, keys, copies and free pages.
+
+Effects of rows give rows back exactly, and two versions of a model give a deleted row back nearly; so of every version
+but the current one everything goes: parameters, training rows, pools of cuts, curvature, certificates, scaling. A hash
+over ciphertext stays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from rocerf.errors import NotRemovedError
+from rocerf.ledger.core import Core
+from rocerf.ledger.keys import SUBJECT, VERSION
+from rocerf.ledger.letters import move
+from rocerf.ledger.people import PERSON, ROWS
+from rocerf.ledger.states import LetterState, VersionState
+from rocerf.ledger.tables import (
+    ArtefactRow,
+    BatchRow,
+    CopyRow,
+    LetterRow,
+    PayloadRow,
+    RequestRow,
+    SubjectRow,
+    VersionRow,
+)
+
+#: Tables from which something personal is deleted or overwritten.
+TOUCHED = ("payloads", "artefacts", "subjects", "letters", "requests", "versions", "copies", "jobs", "batches")
+
+
+def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[RequestRow]) -> dict[str, Any]:
+    """Remove people and earlier versions from the tables, in this transaction; counts and hashes by number."""
+    now = core.now()
+    subjects = {str(row.subject): _erased(session, core, row.subject) for row in asked}
+    for request in session.scalars(select(RequestRow).where(RequestRow.subject.in_([row.subject for row in asked]))):
+        request.reason = ""
+    versions = {}
+    for version in session.scalars(select(VersionRow).where(VersionRow.state == VersionState.RETIRED.code)):
+        version.state, version.erased, version.label = VersionState.ERASED.code, now, ""
+        versions[str(version.id)] = version.artefact_sha256
+    session.execute(delete(ArtefactRow).where(ArtefactRow.version.in_([int(number) for number in versions])))
+    copies = list(session.scalars(select(CopyRow.id).where(CopyRow.removed.is_(None))))
+    return {"subjects": subjects, "versions": versions, "copies_to_remove": copies}
+
+
+def _erased(session: Session, core: Core, subject: int) -> dict[str, int]:
+    """One person out of the tables; how many parts and letters there were."""
+    letters = session.scalars(
+        select(LetterRow).where(LetterRow.subject == subject, LetterRow.state != LetterState.WITHDRAWN.code)
+    ).all()
+    move(session, core, letters, LetterState.WITHDRAWN)
+    for letter in session.scalars(select(LetterRow).where(LetterRow.subject == subject)):
+        letter.margin, letter.reason = None, ""
+    own = PayloadRow.subject == subject
+    parts = session.scalar(select(func.count()).select_from(PayloadRow).where(own)) or 0
+    mapping = session.get(PayloadRow, (PERSON, subject, ROWS)) is not None
+    session.execute(delete(PayloadRow).where(own))
+    row = session.get_one(SubjectRow, subject)
+    row.tag, row.erased = None, core.now()
+    session.flush()
+    return {"payloads": parts - mapping, "mapping": int(mapping), "letters": len(letters)}
+
+
+def destroy_keys(core: Core, facts: dict[str, Any]) -> None:
+    """Nobody can open any more what was sealed, here or in any copy."""
+    core.keys.destroy(SUBJECT, [int(number) for number in facts["subjects"]])
+    core.keys.destroy(VERSION, [int(number) for number in facts["versions"]])
+
+
+def remove_copies(core: Core, facts: dict[str, Any]) -> int:
+    """Remove backups and saved explainers that we know of; how many. What cannot be removed is an error."""
+    with core.database.reading() as session:
+        rows = [session.get_one(CopyRow, number) for number in facts["copies_to_remove"]]
+        paths = [Path(row.path) for row in rows]
+    for path in paths:
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                path.unlink()
+        except OSError as error:
+            raise NotRemovedError(
+                f"Expected to remove a copy that holds what is to be erased, got {error.strerror or error}; see to it "
+                "that it can be removed, then let the job be tried again."
+            ) from error
+    with core.database.writing() as session:
+        for number in facts["copies_to_remove"]:
+            row = session.get_one(CopyRow, number)
+            row.removed, row.path = core.now(), ""
+    return len(paths)
+
+
+def compact(core: Core) -> None:
+    """No page, log or dead row of the database holds what was deleted."""
+    core.database.compact(TOUCHED)

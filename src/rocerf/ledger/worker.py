@@ -1,0 +1,111 @@
+"""A worker: takes jobs one by one and does them, whatever became of those who had them before."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from rocerf.errors import LeaseLostError, LedgerUnavailableError, RocerfError, TransitionError
+from rocerf.ledger.jobs import DELETION, RENEWAL, Lease
+from rocerf.ledger.ledger import Ledger
+from rocerf.ledger.records import Job
+from rocerf.ledger.states import JobState
+
+
+def _own_name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """Does the ledger's jobs. Any number of workers may run at once, in any number of processes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ledger = Ledger.open(f"sqlite:///{tempfile.mkdtemp()}/ledger.db")
+    >>> Worker(ledger).run_once() is None
+    True
+    >>> ledger.close()
+    """
+
+    ledger: Ledger
+    name: str = field(default_factory=_own_name)
+
+    def run_once(self) -> Job | None:
+        """Do one job as far as it goes; how it stands then, None if there was none.
+
+        A job that another worker took over meanwhile is left to it. Where the database is gone the error is raised:
+        the job is taken up again when its lease has ended, by whoever comes.
+        """
+        lease = self.ledger.jobs.claim(self.name)
+        if lease is None:
+            return None
+        with self._beating(lease), suppress(LeaseLostError):
+            try:
+                self.ledger.jobs.finish(lease, self._done(lease))
+            except (LeaseLostError, LedgerUnavailableError):
+                raise
+            except Exception as error:
+                self._failed(lease, error)
+        return self.ledger.jobs.get(lease.job)
+
+    def run(self, stop: threading.Event, *, every: float = 1.0, actor: str = "clock") -> None:
+        """Do jobs until told to stop; meanwhile letters expire, and requests whose deadline is near are carried out."""
+        while not stop.is_set():
+            try:
+                self.ledger.letters.expire(actor=actor)
+                due = self.ledger.deletions.due()
+                if due:
+                    with suppress(TransitionError):  # another worker was first
+                        self.ledger.deletions.carry_out(due, actor=actor)
+                busy = self.run_once() is not None
+            except LedgerUnavailableError:  # it will come back
+                busy = False
+            if not busy:
+                stop.wait(every)
+
+    def _done(self, lease: Lease) -> dict[str, object]:
+        if lease.kind == DELETION:
+            facts = self.ledger.deletions.run(lease)
+            private = ("subjects", "versions", "copies_to_remove")  # numbers that the certificate is about
+            return {name: fact for name, fact in facts.items() if name not in private}
+        if lease.kind == RENEWAL:
+            return dict(self.ledger.letters.run_renewal(lease))
+        raise AssertionError(f"a job of unknown kind {lease.kind!r}")
+
+    def _failed(self, lease: Lease, error: Exception) -> None:
+        """Note why; messages of others than us may hold anything, so of those only the kind is kept."""
+        told = str(error) if isinstance(error, RocerfError) else f"an unexpected {type(error).__name__}"
+        # What our own rules refuse will be refused again; what was only in the way of somebody else will not.
+        for_good = isinstance(error, RocerfError) and not isinstance(error, (OSError, TransitionError))
+        job = self.ledger.jobs.give_up(lease, told[:1000], for_good=for_good)
+        if job.state is JobState.FAILED and lease.kind == DELETION:
+            self.ledger.deletions.release(lease)
+
+    @contextmanager
+    def _beating(self, lease: Lease) -> Iterator[None]:
+        """Meanwhile the ledger is told again and again that the work goes on."""
+        over = threading.Event()
+        pause = self.ledger.core.policy.lease.total_seconds() / 3
+
+        def beat() -> None:
+            while not over.wait(pause):
+                with suppress(LedgerUnavailableError):
+                    try:
+                        self.ledger.jobs.heartbeat(lease)
+                    except LeaseLostError:
+                        return
+
+        thread = threading.Thread(target=beat, name=f"heartbeat-{lease.job}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()

@@ -1,0 +1,156 @@
+"""A deletion end to end: what was previewed comes true, letters are renewed or honoured, certificates say what went."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ledgers import Clock, approved, asking, filled, fitted_without, harmful, opened
+from rocerf.errors import ErasedError, NotInLedgerError, TransitionError
+from rocerf.ledger import JobState, Ledger, LetterState, RequestState, VersionState
+from rocerf.ledger.outstanding import Outstanding
+from rocerf.ledger.worker import Worker
+
+
+def carried_out(ledger: Ledger, *numbers: int, **options: object) -> None:
+    job = ledger.deletions.carry_out(numbers, actor="dpo", **options)  # type: ignore[arg-type]
+    done = Worker(ledger).run_once()
+    assert done is not None
+    assert (done.id, done.state, done.error) == (job.id, JobState.DONE, "")
+
+
+def test_what_was_previewed_comes_true_and_broken_letters_are_made_anew(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 40, k=1)
+    number = approved(ledger, "somebody", rows=harmful())
+    preview = ledger.requests.preview(number, actor="dpo")
+    carried_out(ledger, number)
+    broken = list(ledger.letters.find(state=LetterState.REISSUED))
+    assert tuple(letter.id for letter in broken) == preview.broken
+    assert broken
+    # The model is the one that never had the rows, to the last bit.
+    assert np.array_equal(ledger.models.explainer().model.theta, fitted_without(harmful()).theta)
+    for letter in broken:
+        new = ledger.letters.get(letter.replaced_by or 0)
+        assert (new.replaces, new.used, new.state, new.subject) == (letter.id, 0, LetterState.ISSUED, letter.subject)
+        assert ledger.letters.document(new.id).person == ledger.letters.document(letter.id).person
+    with ledger.core.database.reading() as session:
+        letters = Outstanding.of(session, ledger.core)
+    points = np.concatenate(letters.points)
+    assert (fitted_without(harmful()).score(points) >= 0).all()
+    held = list(ledger.letters.find(state=LetterState.RECHECKED))
+    assert all(letter.used == 12 and letter.remaining == -11 for letter in held)
+    assert ledger.letters.due() == tuple(held)
+    assert ledger.requests.get(number).state is RequestState.CERTIFIED
+    assert [version.state for version in ledger.models.all()] == [VersionState.CURRENT, VersionState.ERASED]
+    with pytest.raises(ErasedError):
+        ledger.models.explainer(1)
+    assert ledger.audit.verify().whole
+
+
+def test_the_policy_honour_keeps_to_the_old_letters(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 40, k=1)
+    number = approved(ledger, "somebody", rows=harmful())
+    broken = ledger.requests.preview(number, actor="dpo").broken
+    carried_out(ledger, number, broken="honour")
+    assert tuple(letter.id for letter in ledger.letters.find(state=LetterState.HONOURED)) == broken
+    assert [entry.state.code for entry in ledger.letters.history(broken[0])] == ["issued", "broken", "honoured"]
+
+
+def test_a_person_who_moved_on_gets_a_letter_from_their_data_as_they_are_now(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 40, k=1)
+    number = approved(ledger, "somebody", rows=harmful())
+    broken = ledger.requests.preview(number, actor="dpo").broken[0]
+    person = ledger.letters.document(broken).person
+    now = {"income": 21000.0, "debt": 15000.0}
+    ledger.people.update(str(person), now, actor="officer")
+    carried_out(ledger, number)
+    new = ledger.letters.document(ledger.letters.get(broken).replaced_by or 0)
+    shown = {change.feature: change.before for option in new.options for change in option.changes}
+    assert shown
+    assert all(now[feature] == value for feature, value in shown.items())
+
+
+def test_several_requests_are_one_retraining_and_each_has_its_certificate(tmp_path: Path) -> None:
+    clock = Clock()
+    ledger = filled(opened(tmp_path, clock, lead=timedelta(days=7)))
+    first = approved(ledger, "owner-3")
+    clock.jump(days=10)
+    second = approved(ledger, "owner-5")
+    assert ledger.deletions.due() == ()
+    clock.jump(days=12)  # 22 February: the first deadline, the 28th, is near; the second one comes along
+    assert ledger.deletions.due() == (first, second)
+    carried_out(ledger, *ledger.deletions.due())
+    assert len(ledger.models.all()) == 2
+    certificates = [ledger.deletions.certificate(number) for number in (first, second)]
+    assert certificates[0].number != certificates[1].number
+    for certificate in certificates:
+        assert (certificate.rows, certificate.in_time, certificate.version_after) == (1, True, 2)
+        assert certificate.removed["mapping"] == 1
+        assert certificate.removed["versions"] == 1
+        assert "owner" not in certificate.to_json() + certificate.to_text("de") + certificate.to_text()
+    with pytest.raises(NotInLedgerError):
+        ledger.people.rows_of("owner-3")
+    assert ledger.people.rows_of("owner-4") == ("row-4",)
+
+
+def test_whoever_has_a_letter_and_is_erased_has_none_afterwards(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    person = str(asking(ledger.models.explainer().model, 1).index[0])
+    letter = ledger.letters.find(person=person)[0]
+    carried_out(ledger, approved(ledger, person))
+    assert ledger.letters.get(letter.id).state is LetterState.WITHDRAWN
+    with pytest.raises(ErasedError):
+        ledger.letters.document(letter.id)
+    assert len(ledger.models.all()) == 1  # none of the rows was theirs: the model stays
+
+
+def test_what_is_not_approved_or_already_on_its_way_is_not_carried_out(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    number = ledger.requests.receive("owner-1", actor="desk").id
+    with pytest.raises(TransitionError, match="approved"):
+        ledger.deletions.carry_out(number, actor="dpo")
+    ready = approved(ledger, "owner-2")
+    job = ledger.deletions.carry_out(ready, actor="dpo", idempotency_key="once")
+    assert ledger.deletions.carry_out(ready, actor="dpo", idempotency_key="once") == job
+    with pytest.raises(TransitionError, match="being carried out"):
+        ledger.deletions.carry_out(ready, actor="dpo")
+    with pytest.raises(TransitionError, match="no longer be stopped"):
+        ledger.requests.refuse(ready, reason="changed my mind", actor="dpo")
+    with pytest.raises(TransitionError, match="not yet"):
+        ledger.deletions.certificate(ready)
+
+
+def test_a_deletion_that_cannot_be_is_given_back_with_its_reason(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    number = ledger.requests.receive("all", actor="desk", rows=ledger.models.explainer().model.train.ids.tolist()).id
+    ledger.requests.verify_identity(number, actor="desk")
+    with ledger.core.database.writing() as session:  # nobody could preview this; as if the rows had become few since
+        from rocerf.ledger.tables import RequestRow
+
+        session.get_one(RequestRow, number).state = RequestState.APPROVED.code
+    ledger.deletions.carry_out(number, actor="dpo")
+    job = Worker(ledger).run_once()
+    assert job is not None
+    assert job.state is JobState.FAILED
+    assert "Expected" in job.error
+    assert ledger.requests.get(number).batch is None
+    assert ledger.models.current().id == 1
+    assert ledger.audit.verify().whole
+
+
+def test_letters_are_renewed_before_their_budget_is_used_up(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path, renew_at=0.5), 6, k=3)
+    carried_out(ledger, approved(ledger, "owner-1"))
+    assert ledger.letters.due() == ()  # two of three are left
+    carried_out(ledger, approved(ledger, "owner-2"))
+    due = ledger.letters.due()
+    assert len(due) == 6
+    ledger.letters.renew([letter.id for letter in due], actor="officer")
+    done = Worker(ledger).run_once()
+    assert done is not None
+    assert done.result == {"reissued": 6, "without_recourse": 0}
+    assert ledger.letters.due() == ()
+    assert all(letter.remaining == 3 for letter in ledger.letters.find(outstanding=True))
