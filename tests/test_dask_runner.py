@@ -14,11 +14,12 @@ import pytest
 
 from parquet_tables import table_of, written
 from problems import random_training_set
-from rocerf import LogisticModel, Rocerf, TrainingSet, load_dataset, running
+from rocerf import LogisticModel, Rocerf, TrainingSet, dask_runner, load_dataset, running
 from rocerf.dask_runner import DaskRunner, packed
+from rocerf.deletion import batched_newton, row_effects, streamed_rows
 from rocerf.errors import FileFormatError, OptionError, RunnerError
 from rocerf.models.logistic import objective
-from rocerf.passes import chunks
+from rocerf.passes import chunks, watching
 
 distributed = pytest.importorskip("distributed", reason="needs the extra scale")
 pytestmark = [
@@ -61,6 +62,34 @@ def test_the_same_model_and_recourses(client: Any, german: tuple[TrainingSet, Tr
     np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-9)
     truth = LogisticModel.fit(memory).without(memory.ids[:5])
     np.testing.assert_allclose(left.theta, truth.theta, atol=1e-9)
+
+
+@pytest.mark.parametrize("promise", ["first_order", "retrained"])
+def test_large_tables_are_walked_over_by_the_workers(
+    client: Any, promise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adversary and all: the passes run there, parameters scattered, and the recourses are those of one process."""
+    data = load_dataset("adult")
+    memory = data.train.without(data.train.ids[4300:])
+    denied = data.test.frame().iloc[:40]
+    denied = denied[LogisticModel.fit(memory).predict(denied) == 0].iloc[:4]
+    expected = Rocerf(LogisticModel.fit(memory), 6, promise=promise, effort="quick").explain(denied)
+    for name, value in (("HELD", 0), ("SCATTERED", 0)):
+        monkeypatch.setattr(batched_newton if name == "HELD" else dask_runner, name, value)
+    monkeypatch.setattr(streamed_rows, "LONG_CHUNK", 1000)
+    monkeypatch.setattr(row_effects, "DISK_CHUNK_BYTES", 2**18)
+    folder = written(table_of(memory), tmp_path / "rows", 7)
+    disk = TrainingSet.from_parquet(folder, label="good", id="who")
+    model = LogisticModel.fit(disk)
+    seen = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    told: list[tuple[int, int]] = []
+    with running(client), watching(lambda done, total: told.append((done, total))):
+        found = Rocerf(model, 6, promise=promise, effort="quick").explain(denied)
+    after = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    assert all(after[worker] > seen[worker] for worker in seen)
+    assert expected.answered.any()
+    assert any(done == total for done, total in told)
+    np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-9)
 
 
 def test_an_address_is_taken_as_it_is(client: Any, german: tuple[TrainingSet, TrainingSet]) -> None:
@@ -115,7 +144,8 @@ def test_a_partition_that_changes_is_refused(client: Any, german: tuple[Training
     path.unlink()
 
 
-def test_a_scheduler_that_is_gone() -> None:
+def test_a_scheduler_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_runner, "PATIENCE", 1.0)
     made = cluster()
     known = distributed.Client(made)
     made.close()

@@ -3,8 +3,8 @@
 Neighbouring chunks go to a worker as one task, which merges what they give; what tasks give is merged by further
 tasks, two and two, so that one result comes back. What is sent is the pass itself with its parameters: rows on the disk
 (:meth:`rocerf.TrainingSet.from_parquet`) go as a way to their files, and every worker decodes the row groups that it is
-asked for, once. A pass that holds a large array, as passes over rows in memory and those of the adversary do, stays in
-this process, in threads.
+asked for, once. Parameters that are large are scattered to the workers once a pass. A pass that holds a large array, as
+passes over rows in memory do, stays in this process, in threads.
 
 A worker that is lost costs its tasks, which others do again. A scheduler that is gone is an error.
 """
@@ -14,17 +14,21 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rocerf.errors import MissingExtraError, OptionError, RunnerError
-from rocerf.passes import Threads
+from rocerf.passes import Threads, tell_of
 
 T = TypeVar("T")
 
 #: Bytes of an array from which a pass is not sent.
 LARGE = 2**20
+
+#: Bytes of a pass from which it is scattered to all workers and not sent with each task.
+SCATTERED = 2**15
 
 #: Tasks for each thread of the workers: enough that a slow one holds nobody up.
 TASKS_A_THREAD = 4
@@ -65,7 +69,7 @@ class DaskRunner:
         if sent is None or len(chunks) == 1:
             return Threads().run(partial, merge, chunks)
         try:
-            found: T = self._sent(sent, chunks)
+            found: T = self._twice(sent, chunks)
         except (Exception, distributed().CancelledError) as error:
             if self.client.status == "running" and not _lost(error):
                 raise
@@ -76,7 +80,16 @@ class DaskRunner:
             ) from error
         return found
 
-    def _sent(self, sent: bytes, chunks: Sequence[slice]) -> Any:
+    def _twice(self, sent: bytes, chunks: Sequence[slice]) -> Any:
+        """Once more, with its parameters in every task, if those that were scattered went with their workers."""
+        try:
+            return self._sent(sent, chunks, scattered=len(sent) >= SCATTERED)
+        except distributed().CancelledError:
+            if len(sent) < SCATTERED or self.client.status != "running":
+                raise
+            return self._sent(sent, chunks, scattered=False)
+
+    def _sent(self, sent: bytes, chunks: Sequence[slice], *, scattered: bool) -> Any:
         client = self.client
         threads = sum(client.nthreads().values())
         if not threads:
@@ -84,11 +97,15 @@ class DaskRunner:
             threads = sum(client.nthreads().values())
         size = max(1, -(-len(chunks) // (TASKS_A_THREAD * threads)))
         options = {"pure": False, "retries": RETRIES}
-        # Small enough to travel with each task: what is scattered is lost with the worker that holds it.
-        level = [client.submit(_part, sent, chunks[at : at + size], **options) for at in range(0, len(chunks), size)]
+        # To all workers, so that no one of them takes it with it.
+        what = client.scatter(sent, broadcast=True, hash=False) if scattered else sent
+        level = [client.submit(_part, what, chunks[at : at + size], **options) for at in range(0, len(chunks), size)]
+        done, total = count(1), len(level)
+        for task in level:
+            task.add_done_callback(lambda _: tell_of(next(done), total))
         while len(level) > 1:
             pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
-            level = [client.submit(_merged, sent, *pair, **options) if len(pair) > 1 else pair[0] for pair in pairs]
+            level = [client.submit(_merged, what, *pair, **options) if len(pair) > 1 else pair[0] for pair in pairs]
         return level[0].result()
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from functools import cache, reduce
 from typing import Any, Protocol, TypeVar
 
 from rocerf.errors import OptionError
+from rocerf.types import Progress
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ class Serial:
 
     def run(self, partial: Callable[[slice], T], merge: Callable[[T, T], T], chunks: Sequence[slice]) -> T:
         """As :meth:`Runner.run`."""
-        return reduce(merge, map(partial, chunks))
+        return reduce(merge, told_of(map(partial, chunks), len(chunks)))
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Threads:
             if count == 1:
                 return SERIAL.run(partial, merge, chunks)
             with ThreadPoolExecutor(count) as pool:
-                return reduce(merge, _in_order(pool, partial, chunks, 2 * count))
+                return reduce(merge, told_of(_in_order(pool, partial, chunks, 2 * count), len(chunks)))
 
 
 def _in_order(
@@ -76,6 +77,7 @@ def _in_order(
 SERIAL = Serial()
 RUNNERS: dict[str, Runner] = {"serial": SERIAL, "threads": Threads()}
 _chosen: list[Runner] = []  # by whoever is within `using`, innermost last
+_told: list[Progress] = []  # whoever is within `watching`, innermost last
 
 
 def register_runner(name: str, runner: Runner) -> None:
@@ -95,6 +97,36 @@ def using(runner: str | Runner) -> Iterator[None]:
         yield
     finally:
         _chosen.pop()
+
+
+@contextmanager
+def watching(tell: Progress) -> Iterator[None]:
+    """Within this context ``tell`` is called with (done, total) chunks of each pass of several, as they are done.
+
+    >>> with watching(lambda done, total: print(done, "of", total)):
+    ...     over_rows(lambda part: sum(range(10)[part]), operator.add, rows=10, chunk=5)
+    1 of 2
+    2 of 2
+    45
+    """
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.pop()
+
+
+def tell_of(done: int, total: int) -> None:
+    """Say to whoever watches how much of a pass is done."""
+    if total > 1 and _told:
+        _told[-1](done, total)
+
+
+def told_of(parts: Iterable[T], total: int) -> Iterator[T]:
+    """These partial results, of so many, and whoever watches is told of each."""
+    for done, part in enumerate(parts, start=1):
+        yield part
+        tell_of(done, total)
 
 
 def over_rows(

@@ -9,18 +9,20 @@ not, rows are walked over in chunks at every question and H is solved with on th
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol, cast
+from functools import cached_property, partial
+from typing import Any, Protocol, cast
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from rocerf.data.column_statistics import runner_for
 from rocerf.deletion.near_rows import NearRows
-from rocerf.deletion.worst_rows import WorstRows, find_worst_rows, merge
-from rocerf.models.model import Model
-from rocerf.passes import chunks, over_rows
+from rocerf.deletion.threshold_pass import RowValues, block_people, block_rows, sampled_rows, worst_by_threshold
+from rocerf.deletion.worst_rows import WorstRows, find_worst_rows
+from rocerf.models.model import ExactModel, Model
+from rocerf.passes import SERIAL, chunks
 from rocerf.types import Array, Places
 
 #: Rows handled at a time, so that working memory does not grow with n.
@@ -112,6 +114,45 @@ class RowEffects:
         return ordered
 
 
+@dataclass(frozen=True, eq=False)
+class EffectValues(RowValues):
+    """``beta'H^-1 g_i`` of all rows for P people, whose gradients were solved for (P, p)."""
+
+    gradients: Callable[[Any], Array]
+    solved: Array
+
+    def __len__(self) -> int:
+        return len(self.solved)
+
+    def of(self, people: Places) -> EffectValues:
+        """As :meth:`RowValues.of`."""
+        return EffectValues(self.gradients, self.solved[people])
+
+    def at(self, rows: Places) -> Array:
+        """As :meth:`RowValues.at`."""
+        return np.asarray(self.solved @ self.gradients(rows).T)
+
+    def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
+        """As :meth:`RowValues.blocks`."""
+        found = self.gradients(rows)
+        for part in chunks(len(found), block_rows(len(self))):
+            for people in block_people(len(self)):
+                yield rows.start + part.start, people.start, self.solved[people] @ found[part].T
+
+
+class _InTheirOrder:
+    """The row number of each position where positions are row numbers."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, positions: Places) -> Places:
+        return positions
+
+
 class StreamedRowEffects:
     """The same answers without the n vectors: one walk over the rows for each question.
 
@@ -128,16 +169,19 @@ class StreamedRowEffects:
         size = DISK_CHUNK_BYTES if model.train.on_disk else CHUNK_BYTES
         self._chunk = max(1, size // (8 * self._curvature.width))
         self._runner = runner_for(model.train.X)
-        self.rows = np.arange(len(model.train))
+        self.rows: Any = _InTheirOrder(len(model.train))
 
     def worst(self, directions: Array, k: int) -> WorstRows:
-        """The at most k most harmful rows for each person; chunks of rows merge exactly."""
-        solved = self._curvature.solve(directions)
+        """The at most k most harmful rows for each person, by one pass over the rows."""
+        values, n = EffectValues(self._gradients, self._curvature.solve(directions)), len(self.rows)
+        return worst_by_threshold(values, k, n, self._chunk, self._runner, sampled_rows(n))
 
-        def of_chunk(rows: slice) -> WorstRows:
-            return find_worst_rows(solved, self._model.row_gradients(rows), k).moved(rows.start)
-
-        return over_rows(of_chunk, lambda one, two: merge(one, two, k), len(self.rows), self._chunk, self._runner)
+    @property
+    def _gradients(self) -> Callable[[Any], Array]:
+        """The gradients of rows: of an objective that is known without the ids, which are as many as the rows."""
+        if isinstance(self._model, ExactModel):
+            return partial(self._model.objective.row_gradients, self._model.theta)
+        return self._model.row_gradients
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""
@@ -147,5 +191,6 @@ class StreamedRowEffects:
         def of_chunk(rows: slice) -> Array:
             return np.asarray(indicator[:, rows] @ self._model.row_gradients(chosen[rows]))
 
-        sums: Array = over_rows(of_chunk, operator.add, len(chosen), self._chunk)
+        # Rows that are looked up by their numbers, in this process: they are few.
+        sums: Array = SERIAL.run(of_chunk, operator.add, chunks(len(chosen), self._chunk))
         return self._curvature.solve(sums)

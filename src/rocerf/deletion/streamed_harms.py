@@ -16,7 +16,7 @@ from rocerf.deletion import streamed_rows
 from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.harms import Harms
 from rocerf.deletion.streamed_rows import Lengths, StreamedRows
-from rocerf.deletion.threshold_pass import RowValues, sampled_rows, worst_by_threshold, worst_in_order
+from rocerf.deletion.threshold_pass import RowValues, block_people, sampled_rows, worst_by_threshold, worst_in_order
 from rocerf.passes import Threads, chunks
 from rocerf.types import Array, Places
 
@@ -40,7 +40,7 @@ class HarmValues(RowValues):
     def __len__(self) -> int:
         return len(self.thetas)
 
-    def of(self, people: Places) -> HarmValues:
+    def of(self, people: Places | slice) -> HarmValues:
         """As :meth:`RowValues.of`."""
         return HarmValues(self.rows, self.lengths, self.thetas[people], self.solved[people], self.shrunk[people])
 
@@ -48,10 +48,12 @@ class HarmValues(RowValues):
         """As :meth:`RowValues.at`."""
         return self._values(self.rows[rows], self.rows.sign(rows), self.rows.weight(rows))[0]
 
-    def blocks(self, rows: slice) -> Iterator[tuple[int, Array]]:
+    def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
         """As :meth:`RowValues.blocks`."""
+        parts = [(part.start, self.of(part)) for part in block_people(len(self))]
         for own, x, sign, weight in self.rows.blocks(rows, len(self)):
-            yield own.start, self._values(x, sign, weight)[0]
+            for first, people in parts:
+                yield own.start, first, people._values(x, sign, weight)[0]
 
     def put_back(self, model: int, rows: Places) -> Array:
         """Harms of rows (m,) that are out, for one model: what keeping them out does; (m,)."""
@@ -202,11 +204,12 @@ class _Shaken(RowValues):
         """Not asked for: noise is drawn in the order of the rows."""
         raise NotImplementedError
 
-    def blocks(self, rows: slice) -> Iterator[tuple[int, Array]]:
+    def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
         """As :meth:`RowValues.blocks`."""
-        for start, values in self.values.blocks(rows):
-            drawn = np.stack([one.normal(size=values.shape[1]) for one in self.noise])
-            yield start, values * np.exp(0.5 * drawn)
+        for start, first, values in self.values.blocks(rows):
+            noise = self.noise[first : first + len(values)]
+            drawn = np.stack([one.normal(size=values.shape[1]) for one in noise])
+            yield start, first, values * np.exp(0.5 * drawn)
 
 
 def own_rows(deletions: Deletions) -> list[Places]:

@@ -21,8 +21,8 @@ from rocerf.types import Array, Places
 #: Rows looked at to guess thresholds: those of a seeded draw.
 SAMPLE = 8192
 
-#: Entries of one block of values, and rows at most: it stays in cache.
-BLOCK, BLOCK_ROWS = 2**17, 4096
+#: Entries of one block of values, and rows and people at most: it stays in cache.
+BLOCK, BLOCK_ROWS, BLOCK_PEOPLE = 2**17, 4096, 128
 
 #: Kept values beyond what is wanted, as a multiple of it, from which they are selected from on the way.
 LOOSE = 4
@@ -43,8 +43,8 @@ class RowValues(Protocol):
         """The values of these rows, (P, m)."""
         ...
 
-    def blocks(self, rows: slice) -> Iterator[tuple[int, Array]]:
-        """First row and values (P, m) of the blocks that make up a chunk of rows."""
+    def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
+        """First row, first person and values (Q, m) of the blocks that make up a chunk of rows."""
         ...
 
 
@@ -76,10 +76,10 @@ class _Keeping:
 
     def __call__(self, rows: slice) -> _Below:
         kept = _Below([_NOTHING], 0, len(self.values), self.k)
-        for start, values in self.values.blocks(rows):
-            flat = np.flatnonzero(values < self.thresholds[:, None])
+        for start, first, values in self.values.blocks(rows):
+            flat = np.flatnonzero(values < self.thresholds[first : first + len(values), None])
             owners, columns = np.divmod(flat, values.shape[1])
-            part = owners, values.ravel()[flat], columns + start
+            part = owners + first, values.ravel()[flat], columns + start
             kept = kept.joined(_Below([part], len(flat), kept.people, self.k))
         return kept
 
@@ -137,4 +137,9 @@ def _thresholds(values: RowValues, k: int, rows: int, sample: Places) -> Array:
 
 def block_rows(people: int) -> int:
     """Rows of a block of values for so many people."""
-    return min(BLOCK_ROWS, max(256, BLOCK // max(people, 1)))
+    return min(BLOCK_ROWS, max(256, BLOCK // min(max(people, 1), BLOCK_PEOPLE)))
+
+
+def block_people(people: int) -> list[slice]:
+    """Parts of so many people, each with blocks of its own."""
+    return chunks(people, BLOCK_PEOPLE)
