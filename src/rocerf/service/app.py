@@ -10,12 +10,14 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from rocerf.ledger import Ledger
 from rocerf.ledger.access import Access
-from rocerf.service import pages, problems, sessions, status, tokens
+from rocerf.service import deletions, hooks, letters, pages, problems, sessions, status, tokens, trail
 from rocerf.service.envelope import LARGEST_BODY, Envelope
-from rocerf.service.metrics import Metrics
+from rocerf.service.metrics import Metrics, holdings
 from rocerf.service.permissions import roles_of
 from rocerf.service.rates import Rates
+from rocerf.service.resolving import Resolver, known_by_name
 from rocerf.version import __version__
 
 ABOUT = """Recourse letters and deletion requests, and what each does to the other.
@@ -34,23 +36,32 @@ class ServiceSettings:
     failures_per_minute: int = 30
     #: Largest body of a request in bytes.
     largest_body: int = LARGEST_BODY
-    #: Whoever approves a deletion must be somebody else than who brought it in.
-    four_eyes: bool = True
 
 
-def create_app(ledger: Any, *, access: Access, settings: ServiceSettings | None = None) -> FastAPI:
-    """The service over a ledger, as an ASGI application; see :mod:`rocerf.service` for routes of your own."""
+def create_app(
+    ledger: Ledger,
+    *,
+    access: Access | None = None,
+    settings: ServiceSettings | None = None,
+    resolver: Resolver = known_by_name,
+) -> FastAPI:
+    """The service over a ledger, as an ASGI application; see :mod:`rocerf.service` for routes of your own.
+
+    ``access`` holds the tokens, in the ledger's own database by default; ``resolver`` turns the identities that privacy
+    tools send into people of the ledger. Rules about letters and deletions are the ledger's (its ``Policy``).
+    """
     settings = settings or ServiceSettings()
     app = FastAPI(
         title="rocerf", version=__version__, description=ABOUT, openapi_url=None, redirect_slashes=False, docs_url=None
     )
     app.state.ledger = ledger
-    app.state.access = access
+    app.state.access = access or Access(ledger.core.database.engine)
+    app.state.resolver = resolver
     app.state.settings = settings
-    app.state.metrics = Metrics()
+    app.state.metrics = Metrics(lambda: holdings(ledger))
     app.state.rates = Rates(per_minute=settings.requests_per_minute, failures_per_minute=settings.failures_per_minute)
     problems.install(app)
-    for room in (status, sessions, tokens):
+    for room in (status, sessions, tokens, letters, deletions, hooks, trail):
         app.include_router(room.router)
     pages.install(app)
     app.add_middleware(Envelope, metrics=app.state.metrics, largest_body=settings.largest_body)

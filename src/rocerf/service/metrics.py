@@ -7,8 +7,12 @@ and states: never a person, a letter or a token.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from rocerf.ledger import Ledger
 
 #: What the ledger holds now: name of a gauge -> (what it means, name of its label, count by that label).
 Holdings = Mapping[str, tuple[str, str, Mapping[str, float]]]
@@ -47,3 +51,29 @@ class Metrics:
         gauge.clear()
         for value, count in counts:
             gauge.labels(value).set(count)
+
+
+def holdings(ledger: Ledger) -> Holdings:
+    """What lies in the ledger, in counts."""
+    portfolio = ledger.letters.portfolio()
+    left = _by_budget(portfolio["outstanding"])
+    waiting = ledger.requests.by_deadline(limit=10_000)
+    states: dict[str, float] = {}
+    for request in waiting:
+        states[request.state.code] = states.get(request.state.code, 0) + 1
+    today = ledger.core.now().date()
+    overdue = sum(request.deadline < today for request in waiting)
+    return {
+        "rocerf_letters": ("Letters by state.", "state", portfolio["states"]),
+        "rocerf_letters_outstanding": ("Outstanding letters by what is left of their budget.", "remaining", left),
+        "rocerf_deletions_open": ("Open deletion requests by state.", "state", states),
+        "rocerf_deletions_overdue": ("Open deletion requests beyond their deadline.", "kind", {"overdue": overdue}),
+    }
+
+
+def _by_budget(outstanding: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    counts: dict[str, float] = {}
+    for line in outstanding:
+        left = str(line["remaining"])
+        counts[left] = counts.get(left, 0) + line["letters"]
+    return counts

@@ -35,6 +35,11 @@ STATUSES: dict[type[errors.RocerfError], int] = {
     errors.OptionError: 422,
     errors.FileFormatError: 422,
     errors.ModelError: 409,
+    errors.NotInLedgerError: 404,
+    errors.TransitionError: 409,
+    errors.ErasedError: 410,
+    errors.LedgerUnavailableError: 503,
+    errors.LedgerError: 409,
     errors.NotRemovedError: 500,
     errors.MissingExtraError: 501,
     errors.RocerfError: 500,
@@ -115,6 +120,8 @@ async def _ours(request: Request, error: Exception) -> Response:
     headers = {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if status == 503:
+        headers["Retry-After"] = "5"
     if isinstance(error, errors.TooOftenError):
         headers["Retry-After"] = str(error.seconds)
     kind = f"urn:rocerf:problem:{type(error).__name__}"

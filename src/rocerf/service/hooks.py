@@ -1,0 +1,153 @@
+"""Intake in the shapes that privacy tools send: a plain notice, and hooks before and after a policy is carried out.
+
+``/hooks/deletion`` takes subject, operation and time. ``/hooks/policy/pre`` and ``/hooks/policy/post`` take what Fides
+sends to policy webhooks and answer as it expects (``derived_identity``, ``halt``), with the preview beside that. The
+answer is the whole answer: no address in a request is ever called back. Nothing is approved by a hook.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from rocerf.ledger import DeletionRequest, Ledger, RequestState
+from rocerf.errors import NotInLedgerError
+from rocerf.service.fields import IdempotencyKey, Moment, Person, not_later
+from rocerf.service.guard import Caller, guarded_router
+from rocerf.service.ledgers import TheLedger, own_key
+from rocerf.service.problems import documented
+from rocerf.service.resolving import Resolved, Resolver
+from rocerf.service.views import DeletionView, PreviewView
+
+router = guarded_router(prefix="/api/v1/hooks", tags=["hooks"])
+
+_PROBLEMS = documented(401, 403, 404, 409, 413, 422, 429, 503)
+Kind = Annotated[str, StringConstraints(min_length=1, max_length=50, pattern=r"^[A-Za-z0-9_.-]+$")]
+
+
+class Notice(BaseModel):
+    """Somebody is to be deleted."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [{"subject": "customer-17", "operation": "delete", "time": "2026-11-18T09:30:00Z"}]
+        },
+    )
+
+    subject: Person | dict[Kind, Person] = Field(description="An identifier, or several by their kind.")
+    operation: Literal["delete", "deletion", "erase", "erasure"]
+    time: Moment | None = None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """By kind."""
+        return {"subject": self.subject} if isinstance(self.subject, str) else dict(self.subject)
+
+
+class PolicyCall(BaseModel):
+    """What a policy webhook sends; other fields are ignored."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [
+                {
+                    "privacy_request_id": "pri_2f6c1a",
+                    "direction": "two_way",
+                    "callback_type": "pre",
+                    "identity": {"email": "customer-17"},
+                    "policy_action": "erasure",
+                }
+            ]
+        },
+    )
+
+    privacy_request_id: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")]
+    identity: dict[Kind, Person | None] = Field(max_length=50)
+    direction: Literal["one_way", "two_way"] = "two_way"
+    callback_type: Literal["pre", "post"] | None = None
+    policy_action: Annotated[str, StringConstraints(max_length=50)] | None = None
+
+
+class PolicyAnswer(BaseModel):
+    """What the tool reads (``derived_identity``, ``halt``), and what we know."""
+
+    derived_identity: dict[str, str] = {}
+    halt: bool = Field(description="Whether somebody should look first: outstanding letters would break.")
+    known: bool = Field(description="Whether the person is in the ledger.")
+    deletion: DeletionView | None = None
+    preview: PreviewView | None = None
+
+
+@router.post("/deletion", status_code=202, responses=_PROBLEMS)
+def notice(
+    request: Request, ledger: TheLedger, caller: Caller, given: Notice, key: IdempotencyKey = None
+) -> DeletionView:
+    """Take a deletion in from a privacy tool; poll ``/api/v1/deletions/{id}`` for how it stands."""
+    resolved = _resolved(request, ledger, given.identity)
+    if resolved is None:
+        raise NotInLedgerError("Expected somebody whom the ledger or its resolver knows, got another; nothing is here.")
+    made = ledger.requests.receive(
+        resolved.person,
+        actor=caller.actor,
+        rows=resolved.rows,
+        received=not_later(given.time, ledger.core.now()),
+        source="hook",
+        idempotency_key=own_key(caller, key),
+    )
+    return DeletionView.of(made, caller)
+
+
+@router.post("/policy/pre", responses=_PROBLEMS)
+def before(request: Request, ledger: TheLedger, caller: Caller, call: PolicyCall) -> PolicyAnswer:
+    """Before a policy is carried out: take the request in, and say what the deletion would do to outstanding letters."""
+    made = _received(request, ledger, caller, call)
+    if made is None:
+        return PolicyAnswer(halt=False, known=False)
+    return _answered(ledger, caller, made)
+
+
+@router.post("/policy/post", responses=_PROBLEMS)
+def after(request: Request, ledger: TheLedger, caller: Caller, call: PolicyCall) -> PolicyAnswer:
+    """After it was carried out elsewhere: every outstanding letter is checked against the model without the rows.
+
+    A request that is approved here is carried out by the next batch; one that is not waits for its approval.
+    """
+    made = _received(request, ledger, caller, call)
+    if made is None:
+        return PolicyAnswer(halt=False, known=False)
+    return _answered(ledger, caller, made)
+
+
+def _resolved(request: Request, ledger: Ledger, identity: dict[str, str]) -> Resolved | None:
+    resolver: Resolver = request.app.state.resolver
+    return resolver(identity, ledger)
+
+
+def _received(request: Request, ledger: Ledger, caller: Caller, call: PolicyCall) -> DeletionRequest | None:
+    """The request of this call, taken in once however often the tool calls; None for somebody who is not here."""
+    resolved = _resolved(request, ledger, {kind: value for kind, value in call.identity.items() if value is not None})
+    if resolved is None:
+        return None
+    return ledger.requests.receive(
+        resolved.person,
+        actor=caller.actor,
+        rows=resolved.rows,
+        source=f"policy {call.privacy_request_id}",
+        idempotency_key=own_key(caller, f"policy:{call.privacy_request_id}"),
+    )
+
+
+def _answered(ledger: Ledger, caller: Caller, made: DeletionRequest) -> PolicyAnswer:
+    """How a request stands, with its preview while there is something to preview."""
+    before = (RequestState.RECEIVED, RequestState.IDENTITY_VERIFIED, RequestState.PREVIEWED, RequestState.APPROVED)
+    preview = ledger.requests.preview(made.id, actor=caller.actor) if made.state in before else None
+    return PolicyAnswer(
+        halt=preview is not None and bool(preview.broken),
+        known=True,
+        deletion=DeletionView.of(ledger.requests.get(made.id), caller),
+        preview=None if preview is None else PreviewView.of(preview),
+    )

@@ -1,0 +1,235 @@
+"""What the ledger's records look like outside. An auditor and an administrator see no person: no number of a subject,
+and no free text that somebody wrote about one. Margins are rounded, down, whatever the ledger holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from rocerf.ledger import (
+    AuditEvent,
+    ChainReport,
+    DeletionRequest,
+    HistoryEntry,
+    Job,
+    LetterRecord,
+    ModelVersion,
+    Preview,
+)
+from rocerf.service.guard import Who
+from rocerf.service.permissions import PEOPLE
+
+#: Significant digits of margins: more would help to find out the parameters, and nobody else.
+DIGITS = 2
+
+
+def rounded(margin: float | None) -> float | None:
+    """A margin rounded towards less, to two significant digits.
+
+    >>> rounded(0.123456), rounded(-0.123456), rounded(None)
+    (0.12, -0.13, None)
+    """
+    if margin is None or margin == 0 or not math.isfinite(margin):
+        return None if margin is None or not math.isfinite(margin) else 0.0
+    places = DIGITS - 1 - math.floor(math.log10(abs(margin)))
+    scale = 10.0**places
+    return round(math.floor(margin * scale * (1 + math.copysign(1e-12, margin))) / scale, max(places, 0))
+
+
+def _sees(who: Who) -> bool:
+    return who.role in PEOPLE
+
+
+class ModelView(BaseModel):
+    """A model version: what it promises; never what it is made of."""
+
+    id: int = Field(examples=[1])
+    state: str = Field(examples=["current"])
+    label: str = Field(examples=["German credit"])
+    promise: str = Field(examples=["retrained"])
+    k: int = Field(examples=[4])
+    training_rows: int | None = Field(examples=[800])
+    created: datetime
+    retired: datetime | None
+    erased: datetime | None
+    artefact_sha256: str
+    made_from: int | None
+    rows_forgotten: int
+
+    @classmethod
+    def of(cls, version: ModelVersion) -> ModelView:
+        """As it is shown."""
+        return cls(**{**vars(version), "state": version.state.code})
+
+
+class LetterView(BaseModel):
+    """A letter as it stands, without its text."""
+
+    id: int = Field(examples=[1])
+    subject: int | None = Field(description="The person's number; none for those who see no person.")
+    version: int
+    state: str = Field(examples=["issued"])
+    answered: bool
+    promise: str = Field(examples=["retrained"])
+    proven: bool
+    k: int = Field(examples=[4])
+    used: int = Field(description="Deletions since it was issued.", examples=[0])
+    remaining: int = Field(description="Deletions that it still covers; below 0 beyond.", examples=[4])
+    outstanding: bool
+    margin: float | None = Field(description="Rounded down to two digits.", examples=[0.12])
+    options: int
+    language: str = Field(examples=["en"])
+    issued: datetime
+    valid_until: date | None
+    replaces: int | None
+    replaced_by: int | None
+    reason: str
+
+    @classmethod
+    def of(cls, letter: LetterRecord, who: Who) -> LetterView:
+        """As this caller sees it."""
+        given = {
+            **vars(letter),
+            "state": letter.state.code,
+            "margin": rounded(letter.margin),
+            "remaining": letter.remaining,
+            "outstanding": letter.outstanding,
+        }
+        return cls(**(given if _sees(who) else {**given, "subject": None, "reason": ""}))
+
+
+class HistoryView(BaseModel):
+    """One thing that happened to a letter."""
+
+    at: datetime
+    state: str
+    used: int
+    version: int
+    reason: str = ""
+
+    @classmethod
+    def of(cls, entry: HistoryEntry, who: Who) -> HistoryView:
+        """As this caller sees it."""
+        shown = entry.reason if _sees(who) else ""
+        return cls(at=entry.at, state=entry.state.code, used=entry.used, version=entry.version, reason=shown)
+
+
+class DeletionView(BaseModel):
+    """A deletion request as it stands."""
+
+    id: int = Field(examples=[1])
+    subject: int | None = Field(description="The person's number; none for those who see no person.")
+    state: str = Field(examples=["received"])
+    held_from: str | None
+    received: datetime
+    deadline: date
+    extended: bool
+    source: str = Field(examples=["privacy desk"])
+    reason: str
+    verified_by: str
+    approved_by: str
+    batch: int | None
+    certificate: str | None
+    open: bool
+
+    @classmethod
+    def of(cls, request: DeletionRequest, who: Who) -> DeletionView:
+        """As this caller sees it."""
+        given = {
+            **vars(request),
+            "state": request.state.code,
+            "held_from": None if request.held_from is None else request.held_from.code,
+            "open": request.open,
+        }
+        return cls(**(given if _sees(who) else {**given, "subject": None, "reason": ""}))
+
+
+class PreviewView(BaseModel):
+    """What a deletion would do, in counts; it was found by really retraining, and nothing was kept of that."""
+
+    requests: list[int]
+    model_version: int
+    made: datetime
+    rows: int = Field(description="Training rows that would go.")
+    rows_elsewhere: int = Field(description="Ids of the requests that are no rows of this model.")
+    letters: int = Field(description="Outstanding letters that were looked at.")
+    broken: int
+    broken_within_promise: int
+    beyond_promise: int
+    withdrawn: int
+    broken_letters: list[int] = Field(description="Their numbers, the first thousand.")
+
+    @classmethod
+    def of(cls, preview: Preview) -> PreviewView:
+        """As it is shown."""
+        return cls(**preview.summary(), broken_letters=list(preview.broken[:1000]))
+
+
+class JobView(BaseModel):
+    """Long work, to be polled until its state is "done" or "failed"."""
+
+    id: int = Field(examples=[1])
+    kind: str = Field(examples=["deletion"])
+    state: str = Field(examples=["waiting"])
+    step: str
+    attempts: int
+    created: datetime
+    not_before: datetime
+    finished: datetime | None
+    error: str
+    result: dict[str, Any]
+
+    @classmethod
+    def of(cls, job: Job) -> JobView:
+        """As it is shown."""
+        return cls(**{**vars(job), "state": job.state.code, "result": dict(job.result)})
+
+
+class EventView(BaseModel):
+    """One link of the audit chain."""
+
+    seq: int
+    at: datetime
+    kind: str = Field(examples=["letters issued"])
+    actor: str = Field(examples=["officer:9f86d081884c"])
+    subject: int | None
+    facts: Mapping[str, Any]
+    sealed: bool
+    hash: str
+
+    @classmethod
+    def of(cls, event: AuditEvent, who: Who) -> EventView:
+        """As this caller sees it."""
+        return cls(**{**vars(event), "subject": event.subject if _sees(who) else None})
+
+
+class HeadView(BaseModel):
+    """The end of the audit chain; note it elsewhere."""
+
+    seq: int
+    hash: str
+
+
+class ChainView(BaseModel):
+    """Whether the audit chain is whole."""
+
+    whole: bool
+    events: int
+    head: HeadView
+    faults: list[str]
+    undetectable: list[str]
+
+    @classmethod
+    def of(cls, report: ChainReport) -> ChainView:
+        """As it is shown."""
+        return cls(
+            whole=report.whole,
+            events=report.events,
+            head=HeadView(seq=report.head.seq, hash=report.head.hash),
+            faults=list(report.faults),
+            undetectable=list(report.undetectable),
+        )
