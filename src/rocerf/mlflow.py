@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,8 @@ def from_mlflow(
     if isinstance(train, pd.DataFrame):
         if y is None:
             raise OptionError("Expected the labels as y with a DataFrame of training rows, got none; give them.")
-        return from_pipeline(load_skops_pipeline(path), train, y, **options)
+        model: Refittable = from_pipeline(load_skops_pipeline(path), train, y, **options)
+        return model
     if y is not None:
         raise OptionError(
             "Expected y only with a DataFrame, got it with a TrainingSet, which has its own; leave it out."
@@ -210,8 +212,9 @@ def _mlflow() -> Any:
     return mlflow
 
 
-class _quietly(warnings.catch_warnings):  # noqa: N801 (reads as a word)
+@contextmanager
+def _quietly() -> Iterator[None]:
     """Without warnings, which MLflow gives freely about itself."""
-
-    def __init__(self) -> None:
-        super().__init__(action="ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

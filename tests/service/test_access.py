@@ -9,16 +9,16 @@ from sqlalchemy import text
 
 from rocerf.errors import NotSignedInError, OptionError, UnknownTokenError
 from rocerf.ledger.access import DAY, SESSION_SECONDS, Access, Role
-from service_desk import Clock, memory_access
+from service_desk import Seconds, memory_access
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> Seconds:
+    return Seconds()
 
 
 @pytest.fixture
-def access(clock: Clock) -> Iterator[Access]:
+def access(clock: Seconds) -> Iterator[Access]:
     access = memory_access(clock)
     yield access
     access.engine.dispose()
@@ -35,7 +35,7 @@ def test_a_secret_is_nowhere_but_in_the_answer(access: Access) -> None:
     assert issued.secret not in str(access.tokens())
 
 
-def test_a_token_lasts_until_its_last_second(access: Access, clock: Clock) -> None:
+def test_a_token_lasts_until_its_last_second(access: Access, clock: Seconds) -> None:
     issued = access.issue("desk", "auditor", days=2)
     clock.now += 2 * DAY - 1
     assert access.authenticate(issued.secret) == issued.token
@@ -56,7 +56,7 @@ def test_a_revoked_token_ends_with_its_sessions(access: Access) -> None:
             ask(secret)
 
 
-def test_a_session_ends_by_time_by_hand_and_with_its_token(access: Access, clock: Clock) -> None:
+def test_a_session_ends_by_time_by_hand_and_with_its_token(access: Access, clock: Seconds) -> None:
     long, short = access.issue("a", Role.ADMIN), access.issue("b", Role.ADMIN, days=1)
     clock.now += DAY - 60
     of_long, of_short, closed = (access.open_session(token) for token in (long.token, short.token, long.token))

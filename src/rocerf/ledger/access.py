@@ -24,16 +24,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import BigInteger, Column, Engine, MetaData, Row, String, Table, delete, insert, or_, select, update
+from sqlalchemy import BigInteger, Column, Engine, Row, String, Table, delete, insert, or_, select, update
 
 from rocerf.errors import NotSignedInError, OptionError, UnknownTokenError
-
-#: The tables of this module; ``migrations`` makes them.
-metadata = MetaData()
+from rocerf.ledger.tables import Base
 
 tokens_table = Table(
     "access_tokens",
-    metadata,
+    Base.metadata,
     Column("id", String(16), primary_key=True),
     Column("name", String(100), nullable=False),
     Column("role", String(32), nullable=False),
@@ -45,7 +43,7 @@ tokens_table = Table(
 
 sessions_table = Table(
     "access_sessions",
-    metadata,
+    Base.metadata,
     Column("secret_sha256", String(64), primary_key=True),
     Column("token_id", String(16), nullable=False, index=True),
     Column("expires_at", BigInteger, nullable=False),
@@ -108,8 +106,8 @@ class Access:
         self._clock = clock
 
     def create_tables(self) -> None:
-        """Make the tables where no migration has made them; for an embedded database and for tests."""
-        metadata.create_all(self.engine)
+        """Make the tables in a database that has no ledger; in one with a ledger its migrations make them."""
+        Base.metadata.create_all(self.engine, tables=[tokens_table, sessions_table])
 
     def now(self) -> int:
         """Seconds since 1970."""

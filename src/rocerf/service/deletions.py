@@ -1,4 +1,4 @@
-"""Routes about deletion requests: taken in, verified, previewed, approved by the data-protection officer, carried out."""
+"""Routes about deletion requests: taken in, verified, previewed, approved, carried out."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def deletions(
 
 @router.post("/deletions/preview", responses=_PROBLEMS)
 def preview_several(ledger: TheLedger, caller: Caller, wanted: Several) -> PreviewView:
-    """What carrying out several requests together would do to outstanding letters; nothing is touched but their state."""
+    """What carrying out several requests together would do to outstanding letters; no letter is touched."""
     return PreviewView.of(ledger.requests.preview(wanted.requests, actor=caller.actor))
 
 

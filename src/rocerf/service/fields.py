@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, TypeAlias
 
 from fastapi import Header, Path, Query
@@ -57,7 +57,7 @@ def not_later(moment: datetime | None, now: datetime) -> datetime | None:
             "Expected a time of receipt within the last ten years and not in the future, got another; leave it out for "
             "now."
         )
-    return moment
+    return None if moment is None else moment.astimezone(UTC)
 
 
 def not_past(day: date | None, now: datetime) -> date | None:

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rocerf.ledger import DeletionRequest, Ledger, RequestState
 from rocerf.errors import NotInLedgerError
+from rocerf.ledger import DeletionRequest, Ledger, RequestState
 from rocerf.service.fields import IdempotencyKey, Moment, Person, not_later
 from rocerf.service.guard import Caller, guarded_router
 from rocerf.service.ledgers import TheLedger, own_key
@@ -103,7 +103,7 @@ def notice(
 
 @router.post("/policy/pre", responses=_PROBLEMS)
 def before(request: Request, ledger: TheLedger, caller: Caller, call: PolicyCall) -> PolicyAnswer:
-    """Before a policy is carried out: take the request in, and say what the deletion would do to outstanding letters."""
+    """Before a policy is carried out: take the request in, and say what it would do to outstanding letters."""
     made = _received(request, ledger, caller, call)
     if made is None:
         return PolicyAnswer(halt=False, known=False)

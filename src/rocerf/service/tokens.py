@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rocerf.ledger.access import LONGEST_DAYS, Access, Role, Token
 from rocerf.service.guard import Caller, guarded_router
+from rocerf.service.ledgers import TheLedger
 from rocerf.service.problems import documented
 
 router = guarded_router(prefix="/api/v1", tags=["tokens"])
@@ -66,15 +67,22 @@ def tokens(request: Request) -> Tokens:
 
 
 @router.post("/tokens", status_code=201, responses=documented(401, 403, 413, 422, 429))
-def make_token(request: Request, wanted: NewToken) -> TokenWithSecret:
+def make_token(request: Request, ledger: TheLedger, caller: Caller, wanted: NewToken) -> TokenWithSecret:
     """Make a token; its secret is in this answer and nowhere else."""
     access: Access = request.app.state.access
     issued = access.issue(wanted.name, wanted.role, days=wanted.days)
+    token = issued.token
+    facts = {"token": token.id, "role": token.role.value, "days": wanted.days}
+    ledger.audit.note("token made", actor=caller.actor, facts={**facts})
     return TokenWithSecret(**vars(issued.token), secret=issued.secret)
 
 
 @router.delete("/tokens/{token_id}", responses=documented(401, 403, 404, 422, 429))
-def revoke_token(request: Request, token_id: Annotated[str, Path(max_length=16)]) -> TokenView:
+def revoke_token(
+    request: Request, ledger: TheLedger, caller: Caller, token_id: Annotated[str, Path(max_length=16)]
+) -> TokenView:
     """End a token and its sessions now."""
     access: Access = request.app.state.access
-    return TokenView.of(access.revoke(token_id))
+    ended = access.revoke(token_id)
+    ledger.audit.note("token ended", actor=caller.actor, facts={"token": ended.id})
+    return TokenView.of(ended)
