@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,3 +64,10 @@ def desk_in(
     app = create_app(ledger, settings=ServiceSettings(**settings))
     access: Access = app.state.access
     return Desk(app, ledger, access, {role: access.issue(role.value, role).secret for role in Role})
+
+
+def bare_desk(**settings: Any) -> Desk:
+    """A service over an empty ledger in a folder of its own, which goes when the tests end."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return desk_in(Path(folder), **settings)
