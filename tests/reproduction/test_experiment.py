@@ -21,7 +21,7 @@ from rocerf.reproduction import ExperimentSettings, experiment, reproduce, runne
 from rocerf.reproduction.as_published import people_of
 from rocerf.reproduction.experiment import Experiment
 from rocerf.reproduction.jobs import Job, JobFolder, Plan
-from rocerf.reproduction.planning import Case, plan_case
+from rocerf.reproduction.planning import Case, cases_of, plan_case
 from rocerf.reproduction.scheduling import Standing, run_jobs
 from rocerf.reproduction.theorem import extra_costs
 
@@ -418,6 +418,10 @@ def test_settings_in_yaml_go_both_ways(tmp_path: Path) -> None:
         ({"sweeps": {"lime": [1]}}, "'lime'"),
         ({"sweeps": {"roar": [-1]}}, "roar"),
         ({"sweeps": {"roar": 0.1}}, "list"),
+        ({"networks": [1]}, "by name"),
+        ({"networks": {"k": 0.1}}, "'k'"),
+        ({"networks": {"trials": 0}}, "trials"),
+        ({"networks": {"networks": {}}}, "'networks'"),
         ({"trails": 3}, "trails"),
         ({"preset": "huge"}, "huge"),
         ({"preset": ["quick"]}, "['quick']"),
@@ -437,6 +441,40 @@ def test_bad_files_are_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, "utf-8")
     with pytest.raises(FileFormatError, match="Expected settings"):
         ExperimentSettings.read(path)
+
+
+def test_networks_may_have_settings_of_their_own(tmp_path: Path) -> None:
+    settings = tiny(models=["lr", "nn"], networks={"trials": 2, "alphas": [0.05, 0], "seeds": 2})
+    assert settings.of("lr") == settings
+    assert (settings.of("nn").trials, settings.of("nn").alphas, settings.of("nn").people) == (2, (0.0, 0.05), 6)
+    path = tmp_path / "settings.yaml"
+    path.write_text(settings.to_yaml(), "utf-8")
+    assert ExperimentSettings.read(path) == settings
+    assert [(case.model, case.seed) for case in cases_of(settings, "corrected", "german")] == [
+        *[("lr", 0), ("nn", 0), ("nn", 1)]
+    ]
+    for model, count in (("lr", 3), ("nn", 2)):
+        jobs = plan_case(settings, Case("corrected", "german", model), 200).jobs
+        judges = [job.inputs["count"] for job in jobs if job.kind == "retrain" and job.inputs["alpha"] == 0.05]
+        assert sum(judges) == count
+    preset = ExperimentSettings.preset_named("cpu")
+    assert ExperimentSettings.from_dict(preset.to_dict()) == preset
+    assert preset.of("nn").seeds == preset.seeds == 5
+
+
+def test_a_network_and_a_logistic_model_share_the_autoencoder_of_their_rows(tmp_path: Path) -> None:
+    both = {"methods": ["cchvae"], "trials": 1, "seeds": 2}
+    plans = {
+        models: {job.name: job for case in runner.plan_cases(tiny(models=models, **both))[0] for job in case.jobs}
+        for models in (("lr", "nn"), ("lr",), ("nn",))
+    }
+    trained = {models: {name for name in plan if name.endswith("autoencoder")} for models, plan in plans.items()}
+    assert trained["lr", "nn"] == trained["lr",] == trained["nn",]
+    assert sorted(trained["nn",]) == [f"corrected-german-lr{seed}-cchvae-autoencoder" for seed in ("", "-s1")]
+    for name in ("corrected-german-nn-cchvae-explain", "corrected-german-nn-s1-cchvae-explain"):
+        assert plans["nn",][name] == plans["lr", "nn"][name]
+    hashes = [Plan(list(plan.values())).hashes for plan in plans.values()]
+    assert all(hashes[0][name] == digest for own in hashes[1:] for name, digest in own.items())
 
 
 def test_the_theorem_s_bound_holds_and_falls_with_n() -> None:

@@ -102,6 +102,20 @@ def test_what_needs_a_failed_job_fails_with_it(tmp_path: Path) -> None:
     assert outcome.ran == ["apart"]
 
 
+def test_what_another_command_did_meanwhile_in_the_folder_is_taken_over(tmp_path: Path) -> None:
+    plan, folder, done = Plan([lr("first", 1), lr("shared", 1)]), JobFolder(tmp_path), []
+
+    def work(job: Job, _folder: JobFolder) -> Any:
+        done.append(job.name)
+        if job.name == "first":  # the other command
+            run_jobs(Plan([lr("shared", 1)]), folder, lambda _job, _folder: ({"by": "other"}, {}))
+        return {"by": "this"}, {}
+
+    assert run_jobs(plan, folder, work).ran == ["first", "shared"]
+    assert done == ["first"]
+    assert folder.result("shared") == {"by": "other"}
+
+
 def test_longer_work_is_expected_to_take_longer() -> None:
     def seconds(**inputs: Any) -> float:
         return expected_seconds(Job("a", inputs.pop("kind", "explain"), inputs))

@@ -45,6 +45,9 @@ def reproduce(
     quick: Annotated[
         bool | None, typer.Option("--quick/--full", help="Minutes, or the paper's size; default: quick.")
     ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="quick, cpu (about an hour on two cores, networks too) or full.")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings in YAML: a preset and what differs from it.")] = None,
     device: Annotated[str | None, typer.Option(help="Where networks are trained: cpu, cuda, ...")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: one for each core.")] = None,
@@ -69,11 +72,18 @@ def reproduce(
 
     changes = {"device": device, "datasets": _names(datasets), "models": _names(models)}
     if join:
-        named = {"quick/--full": quick, "settings": settings, "only": only, "workers": workers, "gpu-jobs": gpu_jobs}
+        named = {
+            "quick/--full": quick,
+            "preset": preset,
+            "settings": settings,
+            "only": only,
+            "workers": workers,
+            "gpu-jobs": gpu_jobs,
+        }
         _refuse_with_join(named | changes)
         done = runner.join(join, out, pack_into=pack)
     else:
-        chosen = _settings(quick, settings, changes)
+        chosen = _settings(_preset(quick, preset), settings, changes)
         more: Any = {"workers": workers or cores(), "gpu_jobs": gpu_jobs, "only": _names(only), "pack_into": pack}
         with _standing(quiet=as_json) as tell:
             done = runner.reproduce(chosen, out, progress=tell, **more)
@@ -150,17 +160,24 @@ def _refuse_with_join(options: dict[str, Any]) -> None:
         )
 
 
-def _settings(quick: bool | None, path: Path | None, changes: dict[str, Any]) -> ExperimentSettings:
+def _preset(quick: bool | None, named: str | None) -> str | None:
+    """The preset that was asked for by either option, if any."""
+    short = None if quick is None else "quick" if quick else "full"
+    if short and named and short != named:
+        raise OptionError(f"Expected one preset, got --{short} and --preset {named}; drop one of them.")
+    return named or short
+
+
+def _settings(preset: str | None, path: Path | None, changes: dict[str, Any]) -> ExperimentSettings:
     from rocerf.reproduction.settings import ExperimentSettings
 
-    preset = "full" if quick is False else "quick"
     if path is None:
-        chosen = ExperimentSettings.preset_named(preset)
+        chosen = ExperimentSettings.preset_named(preset or "quick")
     else:
-        chosen = ExperimentSettings.read(path, preset)
-        if quick is not None and chosen.preset != preset:
+        chosen = ExperimentSettings.read(path, preset or "quick")
+        if preset is not None and chosen.preset != preset:
             raise OptionError(
-                f"Expected the preset of {path} ({chosen.preset}), got --{preset}; drop the option or edit the file."
+                f"Expected the preset of {path} ({chosen.preset}), got {preset}; drop the option or edit the file."
             )
     return chosen.changed(**{name: value for name, value in changes.items() if value is not None})
 

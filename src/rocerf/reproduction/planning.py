@@ -114,7 +114,7 @@ def cases_of(settings: ExperimentSettings, setting: str, dataset: str) -> list[C
         seeded = not variant and (
             model == "nn" or any(name in settings.methods_of(setting, "lr") for name in drawn(setting))
         )
-        cases += [Case(setting, dataset, model, seed) for seed in range(settings.seeds if seeded else 1)]
+        cases += [Case(setting, dataset, model, seed) for seed in range(settings.of(model).seeds if seeded else 1)]
     return cases
 
 
@@ -125,6 +125,7 @@ def drawn(setting: str) -> tuple[str, ...]:
 
 def plan_case(settings: ExperimentSettings, case: Case, test_rows: int) -> CasePlan:
     """All jobs of one case, each after those it needs; those of seed 0 are planned before those of other seeds."""
+    settings = settings.of(case.model)
     plan = _Planner(settings, case, test_rows)
     methods = plan.methods
     paper = (case.setting, case.model, case.seed) == ("published", "lr", 0) and "rocerf" in methods
@@ -141,6 +142,15 @@ def plan_case(settings: ExperimentSettings, case: Case, test_rows: int) -> CaseP
         parts = plan.explain(at_k(share), share)
         jobs += [*parts, plan.measure(at_k(share), parts, plain)]
     return CasePlan(case, (*jobs, *sweeps), methods, shares, tuple(job.name for job in sweeps))
+
+
+def model_inputs(settings: ExperimentSettings, case: Case) -> dict[str, Any]:
+    """What a case's model is made from."""
+    inputs = {**case.where, "data": DATA.get((case.setting, case.dataset), case.dataset)}
+    if case.model == "lr":
+        return {**inputs, "C": C_OF[case.setting]}
+    epochs = settings.epochs[inputs["data"]]
+    return {**inputs, "epochs": epochs, "shuffle": case.setting != "published", "draw": settings.seed + case.seed}
 
 
 class _Planner:
@@ -167,7 +177,7 @@ class _Planner:
 
     def shared(self) -> list[Job]:
         """The model and what judges, as far as it is not that of seed 0."""
-        case, inputs = self.case, self._model_inputs()
+        case, inputs = self.case, model_inputs(self.settings, self.case)
         if case.seed:
             return [] if case.model == "lr" else [Job(case.model_job, "model", inputs, group=case.group)]
         others = [] if self.judging[0] in self.retrained or not self.settings.sweep_people else self.judging
@@ -175,14 +185,6 @@ class _Planner:
         if case.outsider is not None:
             jobs.append(Job(case.outsider, "model", {**inputs, "draw": OUTSIDER}, group=case.group))
         return jobs
-
-    def _model_inputs(self) -> dict[str, Any]:
-        settings, case = self.settings, self.case
-        inputs = {**case.where, "data": DATA.get((case.setting, case.dataset), case.dataset)}
-        if case.model == "lr":
-            return {**inputs, "C": C_OF[case.setting]}
-        epochs = settings.epochs[inputs["data"]]
-        return {**inputs, "epochs": epochs, "shuffle": case.setting != "published", "draw": settings.seed + case.seed}
 
     def _retrain_jobs(self, places: Any) -> list[Job]:
         settings, case, jobs = self.settings, self.case.first, []
@@ -206,14 +208,22 @@ class _Planner:
         return min((limit for limit in limits if limit is not None), default=None)
 
     def _autoencoder(self, method: str) -> str | None:
-        """Name of the job that trains a method's autoencoder, once for all parts and values of its knob."""
-        return f"{self.case.name}-{method}-autoencoder" if method in AUTOENCODERS[self.case.setting] else None
+        """Name of the job that trains a method's autoencoder, once for all models, parts and values of its knob."""
+        return f"{self._learning.name}-{method}-autoencoder" if method in AUTOENCODERS[self.case.setting] else None
+
+    @property
+    def _learning(self) -> Case:
+        """The case whose autoencoders serve here: they learn the training rows, whatever the model."""
+        return replace(self.case, model="lr")
 
     def prepared(self, method: str) -> list[Job]:
-        """What is done once for all people of a method."""
-        name, case = self._autoencoder(method), self.case
+        """What is done once for all people of a method; cases of other models plan the very same job."""
+        name, case = self._autoencoder(method), self._learning
+        if name is None:
+            return []
         inputs = {**case.where, "method": method, "draw": self.settings.seed + case.seed}
-        return [] if name is None else [Job(name, "autoencoder", inputs, (case.model_job,), case.group)]
+        model = Job(case.model_job, "model", model_inputs(self.settings, case.first), group=case.group)
+        return [model, Job(name, "autoencoder", inputs, (case.model_job,), case.group)]
 
     def explain(self, method: str, share: float) -> list[Job]:
         """One job, or one for each part of the people."""
@@ -251,7 +261,7 @@ class _Planner:
         names = {"points": [job.name for job in parts], "plain": [job.name for job in plain]}
         inputs = {**self.case.where, "method": method, **names, "alphas": list(self.settings.alphas)}
         inputs["retrained"] = [[job.name, job.inputs["place"]] for job in self.retrained]
-        inputs["prepared"] = [job.name for job in self.prepared(method)]
+        inputs["prepared"] = [job.name for job in self.prepared(method) if job.kind == "autoencoder"]
         judges = (job.name for job in self.retrained)
         needs = (self.case.model_job, *inputs["prepared"], *names["points"], *names["plain"], *judges)
         return Job(f"{self.case.name}-{method}-measure", "measure", inputs, needs, self.case.group)

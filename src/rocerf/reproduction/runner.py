@@ -138,7 +138,8 @@ class _Run:
         self.settings, self.target, self.outcome = settings, target, PlanOutcome()
         self.cases, self.missing = plan_cases(settings)
         jobs = [job for case in self.cases for job in case.jobs] + theorem_jobs(settings)
-        self.plan, self.jobs = Plan(jobs, identities()), JobFolder(target / "jobs")
+        once = {job.name: job for job in jobs}  # autoencoders are planned by every model's case
+        self.plan, self.jobs = Plan(list(once.values()), identities()), JobFolder(target / "jobs")
 
     def begin(self) -> None:
         """Make the folder, with the settings in it."""
@@ -160,7 +161,10 @@ class _Run:
 
 
 def plan_cases(settings: ExperimentSettings) -> tuple[list[CasePlan], dict[str, str]]:
-    """The jobs of every case whose data can be had, and why the others are missing."""
+    """The jobs of every case whose data can be had, and why the others are missing.
+
+    First seeds come first: a run that is stopped has all tables, of fewer seeds.
+    """
     cases: list[CasePlan] = []
     missing: dict[str, str] = {}
     load = cache(lambda name: len(load_dataset(name).test))  # here and once: workers find a fetched file in the cache
@@ -177,7 +181,7 @@ def plan_cases(settings: ExperimentSettings) -> tuple[list[CasePlan], dict[str, 
         wanted = {name for case in asked for name in settings.methods_of(setting, case.model)}
         gone = {name: why for name, why in left_out(setting, dataset).items() if name in wanted and dataset in WEIGHTS}
         missing |= {f"{name} on {dataset}, as published": why for name, why in gone.items()}
-    return cases, missing
+    return sorted(cases, key=lambda plan: plan.case.seed), missing
 
 
 def _refuse_without_torch(device: str) -> None:

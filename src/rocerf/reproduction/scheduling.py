@@ -200,7 +200,12 @@ def run_jobs(
 
 
 def perform(folder: JobFolder, compute: Compute, job: Job, digest: str) -> tuple[float, str]:
-    """Do one job and keep it: the seconds it took, and the reason if it failed."""
+    """Do one job and keep it: the seconds it took, and the reason if it failed.
+
+    Another command at work in the same folder, on other models say, may have done it in the meantime.
+    """
+    if folder.is_done(job.name, digest) and folder.is_whole(job.name):
+        return float(folder.record(job.name)["seconds"]), ""
     start, started = time.perf_counter(), now()
     try:
         result, arrays = compute(job, folder)

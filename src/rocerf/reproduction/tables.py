@@ -73,7 +73,9 @@ class Results:
         for ((setting, model), methods), dataset in product(EXPECTED.items(), present):
             if dataset in VARIANT_OF and setting != "published":
                 continue  # a named variant is a case of the published setting alone
-            gone = [METHODS[m] for m in methods if (setting, dataset, model, m) not in rows]
+            absent = [m for m in methods if (setting, dataset, model, m) not in rows]
+            # The authors ship no autoencoder for a variant: that is no part of a full run.
+            gone = [METHODS[m] for m in absent if not (dataset in VARIANT_OF and m == "cchvae")]
             if gone:
                 named.append(f"{case_name(dataset, model, setting)}: {', '.join(gone)}")
         return named + [f"{name}.csv: {nothing}" for name in OPTIONAL if getattr(self, name) is None]

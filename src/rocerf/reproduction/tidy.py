@@ -82,7 +82,8 @@ class _Tables:
             fixed = {**plan.case.where, "method": method}
             fixed["evaluation_seed"] = self.settings.evaluation_seed
             fixed |= {name: measured[name] for name in ("answered", "people")}
-            each = zip(self.settings.alphas, measured["validity"], measured["validity_all"], strict=True)
+            alphas = self.settings.of(plan.case.model).alphas
+            each = zip(alphas, measured["validity"], measured["validity_all"], strict=True)
             for alpha, answered, everybody in each:
                 for trial, (share, of_all) in enumerate(zip(answered, everybody, strict=True)):
                     yield {**fixed, "alpha": alpha, "trial": trial, "validity": share, "validity_all": of_all}
@@ -119,7 +120,8 @@ class _Tables:
         named = {"rocerf" if share == self.settings.k else at_k(share): share for share in plan.sensitivity}
         for method, measured, explained in self.measured(plan, named):
             where = {"dataset": plan.case.dataset, "k_share": named[method], "k": explained["k"], "l2": measured["l2"]}
-            for alpha, shares in zip(self.settings.alphas, measured["validity_all"], strict=True):
+            alphas = self.settings.of(plan.case.model).alphas
+            for alpha, shares in zip(alphas, measured["validity_all"], strict=True):
                 mean, error = mean_and_error(shares)
                 yield {**where, "alpha": alpha, "validity": mean, "validity_se": error}
 
