@@ -13,7 +13,7 @@ DEVICE ?= cpu
 export OPENBLAS_NUM_THREADS ?= 1
 # The same goes for torch and the test workers, below.
 
-.PHONY: help demo test thorough quick lint format bench validity networks picked trees clean
+.PHONY: help demo test thorough quick lint format bench validity networks picked trees docs clean
 
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
@@ -25,6 +25,7 @@ help:
 	@echo "make networks  the same for neural networks, with every method (DEVICE=cuda on a GPU)"
 	@echo "make picked    networks without rows picked to harm each point, with every method (DEVICE=cuda on a GPU)"
 	@echo "make trees     boosted trees under harmful deletions, before and after (XGBoost, LightGBM where installed)"
+	@echo "make docs      the documentation site in out/site; a broken link is an error"
 	@echo "make validity  the paper's validity and cost figures on the real tables"
 
 $(VENV)/core.stamp: pyproject.toml constraints.txt
@@ -77,6 +78,9 @@ networks: $(VENV)/dev.stamp
 
 trees: $(VENV)/core.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trees
+
+docs: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

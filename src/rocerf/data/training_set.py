@@ -32,7 +32,7 @@ SMALLEST_SPREAD, LARGEST_SPREAD = 1e-300, 1e300
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class TrainingSet:
-    """Rows with stable ids and two labels, one of them favourable.
+    """Rows with stable ids and two labels, one of them favourable. Whatever it holds is read-only.
 
     Parameters
     ----------
@@ -46,8 +46,6 @@ class TrainingSet:
         The label a person hopes for (loan granted, bail granted).
     sample_weight : array of shape (n,), optional
         Non-negative weights of the rows in the training loss.
-
-    Attributes are read-only, and so are the arrays.
 
     Examples
     --------
