@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Any
 
+from rocerf.ledger import ChainHead, ErasureCertificate
 from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
 from rocerf.letters.page import body_html
 from rocerf.recourse.result import Status
@@ -13,7 +14,6 @@ from rocerf.service.pages.views import (
     Act,
     Affected,
     Budget,
-    CertificatePage,
     Event,
     LetterLine,
     LetterPage,
@@ -21,7 +21,6 @@ from rocerf.service.pages.views import (
     Portfolio,
     Preview,
     PromiseRow,
-    Removed,
     RequestLine,
     RequestPage,
     Step,
@@ -67,7 +66,26 @@ def request_line(
 
 def reader(role: str = "data-protection-officer") -> Reader:
     """Somebody signed in."""
-    return Reader("Desk 3", role, role in ("officer", "data-protection-officer"), "c" * 64)
+    return Reader("Desk 3", role, role in ("officer", "data-protection-officer"), role != "officer", "c" * 64)
+
+
+def certificate() -> ErasureCertificate:
+    """A certificate of an erasure."""
+    return ErasureCertificate(
+        number="E-4",
+        request=4,
+        subject=7,
+        received=AT,
+        deadline=date(2026, 12, 18),
+        certified=AT,
+        rows=2,
+        version_before=1,
+        version_after=2,
+        removed={"keys": 1, "payloads": 5, "letters": 1, "versions": 1},
+        hashes={"version 1": "ab" * 32},
+        beyond_reach=("letters_sent", "source"),
+        chain=ChainHead(12, "cd" * 32),
+    )
 
 
 def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, Any]]:
@@ -87,7 +105,10 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
         shows_letters=person is not None,
         more_letters=12,
     )
-    history = (Event(1, AT, "letter.issued", "officer:1a2b", "", ()), Event(2, AT, "letter.rechecked", None, "", ()))
+    history = (
+        Event(1, AT, "letter_issued", "officer:1a2b"),
+        Event(2, AT, "letter_rechecked", None, (("reason", person or ""),)),
+    )
     affected = (
         Affected("7", person, "retrained", True, 2, Budget(-1, 4)),
         Affected("8", person, "retrained", False, 2, Budget(1, 4)),
@@ -104,7 +125,7 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
             Step("purged", "later"),
             Step("certified", "later"),
         ),
-        Preview(AT, 2, 1234, 1, affected, 1232),
+        Preview(AT, 2, 1234, 1, 1, affected, 1232),
         (
             Act("approve", "/requests/4/approve"),
             Act("hold", "/requests/4/hold", ("reason",)),
@@ -132,26 +153,27 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
             "here": "requests",
         },
         "request.html": {"view": request, "here": "requests"},
-        "certificate.html": {
-            "view": CertificatePage("4", AT, 2, (Removed("training rows", "rows", 2),), ("hashes",), "ab" * 32)
-        },
+        "certificate.html": {"view": certificate(), "here": "requests"},
         "trail.html": {
             "view": Trail(
                 tuple(
-                    Event(n, AT, "request.received", "officer:1a2b", "request 4", (), "0123456789ab" * 5)
-                    for n in (3, 2, 1)
+                    Event(n, AT, "request_received", "officer:1a2b", (("request", 4),), "0123456789ab" * 5)
+                    for n in (3, 2)
                 ),
                 3,
                 1,
                 2,
-                "intact",
+                "broken",
+                ("event 3 does not fit",),
+                ("whoever has both can rewrite",),
+                "ab" * 32,
             ),
             "here": "trail",
         },
         "models.html": {
             "versions": (
-                ModelLine("2", AT, 998, "retrained", 4, True, True, 12, "cd" * 32),
-                ModelLine("1", AT, 1000, "retrained", 4, False, False, 0, "ef" * 32),
+                ModelLine("2", "German credit", AT, 998, 2, "retrained", 4, "current", 12, "cd" * 32),
+                ModelLine("1", "", AT, None, 0, "retrained", 4, "erased", 0, "ef" * 32),
             ),
             "here": "models",
         },

@@ -29,7 +29,7 @@ class Audit:
         if subject is not None:
             query = query.where(EventRow.subject == subject)
         with self.core.database.reading() as session:
-            return tuple(_event(row) for row in session.scalars(query))
+            return tuple(event_of(row) for row in session.scalars(query))
 
     def note(self, kind: str, *, actor: str, facts: dict[str, str | int | float | bool | None] | None = None) -> int:
         """Add an event of the caller's own (somebody signed in, say); ``facts`` must name no data subject."""
@@ -50,7 +50,8 @@ class Audit:
         return report
 
 
-def _event(row: EventRow) -> AuditEvent:
+def event_of(row: EventRow) -> AuditEvent:
+    """The row as a record."""
     return AuditEvent(
         seq=row.seq,
         at=row.at,

@@ -170,6 +170,12 @@ class Preview:
             "withdrawn": len(self.withdrawn),
         }
 
+    def kept(self, most: int = 200) -> dict[str, Any]:
+        """The counts and the letters it is about, as they are kept with a request: those that break first, then those
+        with the least left, so many at most."""
+        worst = sorted(self.budgets, key=lambda one: (not one.breaks, one.k - one.used_after, one.letter))[:most]
+        return {**self.summary(), "budgets": [list(vars(one).values()) for one in worst]}
+
 
 @dataclass(frozen=True)
 class Job:

@@ -91,7 +91,7 @@ class Requests:
                 for row in self._rows(session, wanted):
                     if row.state in (RequestState.IDENTITY_VERIFIED.code, RequestState.PREVIEWED.code):
                         set_state(row, RequestState.PREVIEWED)
-                    row.preview = preview.summary()
+                    row.preview = preview.kept()
                 self.core.note(session, "deletion previewed", actor, preview.summary())
         return preview
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def install(app: FastAPI) -> None:
     """Give an application the pages, and people their page for problems."""
-    from rocerf.service.pages import front
+    from rocerf.service.pages import acting, desk, front
 
-    app.include_router(front.router)
+    for room in (front, desk, acting):
+        app.include_router(room.router)
     app.state.problem_page = front.problem_page

@@ -9,8 +9,16 @@ from fastapi.responses import HTMLResponse
 
 from rocerf.service.guard import Who
 from rocerf.service.pages.rendering import Notice, Reader, render
-from rocerf.service.pages.texts import asked_language
-from rocerf.service.permissions import PEOPLE
+from rocerf.service.pages.texts import asked_language, page_language
+from rocerf.service.permissions import ADMIN, AUDITOR, PEOPLE, PROTECTION
+
+#: What forms may say is done, on the page to which they send the browser back.
+DONE = frozenset(
+    {"receive", "verify", "preview", "approve", "refuse", "hold", "resume", "extend", "carry_out", "withdraw"}
+)
+
+#: Who reads the audit trail.
+TRAIL_READERS = frozenset({PROTECTION, AUDITOR, ADMIN})
 
 #: The language somebody chose.
 LANGUAGE_COOKIE = "rocerf_language"
@@ -23,7 +31,7 @@ def language_of(request: Request) -> str:
 
 def reader_of(who: Who) -> Reader:
     """Who reads."""
-    return Reader(who.token.name, who.role.value, who.role in PEOPLE, who.csrf)
+    return Reader(who.token.name, who.role.value, who.role in PEOPLE, who.role in TRAIL_READERS, who.csrf)
 
 
 def answer(
@@ -43,3 +51,10 @@ def answer(
     reader = None if who is None else reader_of(who)
     text = render(template, code, reader=reader, back=back, notice=notice, **values)
     return HTMLResponse(text, status, {"content-language": code, "vary": "accept-language, cookie"})
+
+
+def done_notice(request: Request, done: str) -> Notice | None:
+    """The sentence above a page to which a form has sent the browser back."""
+    if done not in DONE:
+        return None
+    return Notice("good", page_language(language_of(request)).say(f"pages.done.{done}"))

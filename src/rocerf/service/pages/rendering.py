@@ -5,7 +5,7 @@ Jinja escapes everything that is not :class:`rocerf.html.Html`, which only ``roc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -37,6 +37,8 @@ TONES: Mapping[str, str] = {
     "request_states.certified": "good",
     "request_states.on_hold": "warn",
     "request_states.refused": "bad",
+    "version_states.current": "good",
+    "version_states.retired": "warn",
 }
 
 #: Where each page is; what stands in braces is filled in.
@@ -56,6 +58,10 @@ PLACES: Mapping[str, str] = {
 }
 
 
+#: Facts whose values are codes -> where the names of those are.
+FACT_CODES: Mapping[str, str] = {"how": "evidence", "broken": "policies"}
+
+
 @dataclass(frozen=True)
 class Reader:
     """Who reads a page: how they are called, what they may see, and what their forms carry."""
@@ -63,6 +69,7 @@ class Reader:
     name: str
     role: str
     sees_people: bool
+    sees_trail: bool = True
     csrf: str | None = None
 
 
@@ -111,6 +118,7 @@ def environment() -> Environment:
         say_in=lambda code, key: speaker(page_language(code))(key),
         tone=lambda kind, state: TONES.get(f"{kind}.{state}", "plain"),
         budget_columns=[key for key, _, _ in BUDGET_COLUMNS],
+        choices={"policy": ("reissue", "honour"), "evidence": ("signed_in", "document", "in_person", "representative")},
     )
     return made
 
@@ -134,6 +142,7 @@ def render(
     language = page_language(code)
     say = speaker(language)
     field = '<input type="hidden" name="csrf_token" value="{}">'
+    menu = ("portfolio", "requests", "models") + (("trail",) if reader and reader.sees_trail else ())
     csrf = Markup(field).format(reader.csrf or "") if reader else Markup("")
     return (
         environment()
@@ -147,9 +156,10 @@ def render(
             promise_name=lambda name: _named(language, "promises", name),
             event_name=lambda name: _named(language, "events", name),
             fact_name=lambda name: _named(language, "facts", name),
-            fact_value=lambda value: language.number(value) if isinstance(value, int | float) else str(value),
+            fact_value=lambda name, value: _fact(language, name, value),
+            ledger_say=lambda key, **values: language.say(f"ledger.{key}", **values),
             reader=reader,
-            menu=("portfolio", "requests", "models", "trail"),
+            menu=menu,
             here=here,
             back=back,
             csrf=lambda: csrf,
@@ -162,7 +172,15 @@ def render(
 def _named(language: Language, kind: str, name: str) -> str:
     """The name of something that others may add to: a promise, an event; as it is called in code if it has none."""
     key = f"pages.{kind}.{name}"
-    return language.say(key) if key in language.sentences else name.replace("_", " ").replace(".", " ")
+    return language.say(key) if key in language.sentences else name.replace("_", " ")
 
 
-Say = Callable[..., str]
+def _fact(language: Language, name: str, value: Any) -> str:
+    """The value of a fact; of codes that have a name of their own, the name."""
+    if isinstance(value, list | tuple):
+        return ", ".join(_fact(language, name, one) for one in value)
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return language.number(value)
+    return _named(language, FACT_CODES[name], value) if name in FACT_CODES else str(value)

@@ -5,7 +5,7 @@ A page for somebody who may see no person is given data in which no person is: `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -34,6 +34,7 @@ class LetterLine:
     budget: Budget
     issued: date
     valid_until: date | None
+    answered: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,18 @@ class Event:
     at: datetime
     kind: str
     by: str | None
-    about: str = ""
     facts: tuple[tuple[str, Any], ...] = ()
     hash: str = ""
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that this reader may do now: its key in ``acts``, where it is sent, what it asks for."""
+
+    key: str
+    to: str
+    asks: tuple[str, ...] = ()
+    grave: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class LetterPage:
     replaced_by: str | None = None
     replaces: str | None = None
     language: str = "en"
+    acts: tuple[Act, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,7 @@ class Preview:
     rows: int
     letters: int
     breaks: int
+    withdrawn: int
     affected: tuple[Affected, ...]
     more: int = 0
 
@@ -136,18 +148,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Act:
-    """Something that this reader may do now: its key in ``acts``, where it is sent, what it asks for."""
-
-    key: str
-    to: str
-    asks: tuple[str, ...] = ()
-    grave: bool = False
-
-
-@dataclass(frozen=True)
 class RequestPage:
-    """One deletion request."""
+    """One deletion request; ``working`` is how its job stands, "" where there is none."""
 
     line: RequestLine
     steps: tuple[Step, ...]
@@ -155,31 +157,10 @@ class RequestPage:
     acts: tuple[Act, ...]
     history: tuple[Event, ...]
     reason: str = ""
+    extended: bool = False
     waits_for_other: bool = False
     certificate: bool = False
-    job: str | None = None
-    facts: tuple[tuple[str, Any], ...] = field(default=())
-
-
-@dataclass(frozen=True)
-class Removed:
-    """What an erasure removed from one place."""
-
-    place: str
-    what: str
-    count: int
-
-
-@dataclass(frozen=True)
-class CertificatePage:
-    """The certificate of an erasure."""
-
-    request: str
-    at: datetime
-    rows: int
-    removed: tuple[Removed, ...]
-    kept: tuple[str, ...]
-    hash: str
+    working: str = ""
 
 
 @dataclass(frozen=True)
@@ -187,23 +168,26 @@ class ModelLine:
     """A version of the model; parameters are never shown, only whether they are still kept."""
 
     version: str
+    label: str
     made: datetime
-    rows: int
+    rows: int | None
+    forgotten: int
     promise: str
     k: int
-    in_use: bool
-    parameters_kept: bool
+    state: str
     letters: int
     checksum: str
 
 
 @dataclass(frozen=True)
 class Trail:
-    """The audit trail, newest first."""
+    """The audit trail, newest first; ``verdict`` is "whole" or "broken" where the chain was verified."""
 
     events: tuple[Event, ...]
     length: int
     page: int
     pages: int
     verdict: str = ""
-    broken_at: int | None = None
+    faults: tuple[str, ...] = ()
+    undetectable: tuple[str, ...] = ()
+    head: str = ""

@@ -1,0 +1,132 @@
+"""What pages ask of the ledger beyond single records: lists in the order in which people work through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, or_, select
+
+from rocerf.ledger.audit import event_of
+from rocerf.ledger.core import Core, found_or_refused
+from rocerf.ledger.jobs import DELETION, job_of
+from rocerf.ledger.keys import SUBJECT, opened
+from rocerf.ledger.letters import record_of
+from rocerf.ledger.records import AuditEvent, DeletionRequest, Job, LetterBudget, LetterRecord
+from rocerf.ledger.requests import request_of
+from rocerf.ledger.states import OUTSTANDING, RequestState
+from rocerf.ledger.tables import EventRow, JobRow, LetterRow, RequestRow
+
+#: The kind of the event that holds, sealed, who asked.
+RECEIVED = "request received"
+
+#: The kinds of events that are about several requests, and so about no single subject.
+OF_BATCHES = (
+    "deletion previewed",
+    "deletion ordered",
+    "model unlearned",
+    "letters rechecked",
+    "broken letters settled",
+    "data erased",
+    "traces removed",
+)
+
+
+@dataclass(frozen=True)
+class KeptPreview:
+    """The last preview of a request: its counts, and the letters that it is about, the worst first."""
+
+    summary: dict[str, Any]
+    budgets: tuple[LetterBudget, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """Lists over a ledger; reading only."""
+
+    core: Core
+
+    def by_budget(
+        self,
+        *,
+        promise: str | None = None,
+        lowest: int | None = None,
+        highest: int | None = None,
+        limit: int = 50,
+    ) -> tuple[LetterRecord, ...]:
+        """Outstanding letters, those with the least budget left first; of a promise, or with so much left."""
+        left = LetterRow.k - LetterRow.used
+        query = select(LetterRow).where(LetterRow.answered, LetterRow.state.in_([one.code for one in OUTSTANDING]))
+        if promise is not None:
+            query = query.where(LetterRow.promise == promise)
+        if lowest is not None:
+            query = query.where(left >= lowest)
+        if highest is not None:
+            query = query.where(left <= highest)
+        with self.core.database.reading() as session:
+            rows = session.scalars(query.order_by(left, LetterRow.id).limit(limit))
+            return tuple(record_of(row, None) for row in rows)  # an outstanding letter is replaced by none
+
+    def outstanding_by_version(self) -> dict[int, int]:
+        """How many outstanding letters were written with each model version."""
+        query = (
+            select(LetterRow.version, func.count())
+            .where(LetterRow.answered, LetterRow.state.in_([one.code for one in OUTSTANDING]))
+            .group_by(LetterRow.version)
+        )
+        with self.core.database.reading() as session:
+            return {version: count for version, count in session.execute(query)}
+
+    def closed(self, limit: int = 50) -> tuple[DeletionRequest, ...]:
+        """Requests that are carried out or refused, the latest first."""
+        states = [RequestState.REFUSED.code, RequestState.CERTIFIED.code]
+        query = select(RequestRow).where(RequestRow.state.in_(states)).order_by(RequestRow.id.desc()).limit(limit)
+        with self.core.database.reading() as session:
+            return tuple(request_of(session, row) for row in session.scalars(query).all())
+
+    def asking(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Who asks, by the number of the request; those who are erased are not in it."""
+        wanted = set(numbers)
+        with self.core.database.reading() as session:
+            rows = [found_or_refused(session, RequestRow, number, "deletion request") for number in wanted]
+            subjects = {row.id: row.subject for row in rows}
+            keys = self.core.keys.of(SUBJECT, set(subjects.values()))
+            query = select(EventRow).where(EventRow.kind == RECEIVED, EventRow.subject.in_(set(keys)))
+            sealed = {row.subject: row for row in session.scalars(query) if row.sealed is not None}
+        found = {}
+        for number, subject in subjects.items():
+            if subject in sealed:
+                row = sealed[subject]
+                content = opened(keys.get(subject), bytes(row.sealed or b""), f"event/{row.seq}")
+                found[number] = content.decode().partition("\n")[0]
+        return found
+
+    def job_of_batch(self, batch: int) -> Job | None:
+        """The job that carries out a batch of requests."""
+        mine = JobRow.options["batch"].as_integer() == batch
+        with self.core.database.reading() as session:
+            row = session.scalar(select(JobRow).where(JobRow.kind == DELETION, mine))
+            return None if row is None else job_of(row)
+
+    def events_about(self, request: DeletionRequest, limit: int = 200) -> tuple[AuditEvent, ...]:
+        """What the audit trail says about a request and about the batch in which it was carried out, in order."""
+        query = select(EventRow).where(or_(EventRow.subject == request.subject, EventRow.kind.in_(OF_BATCHES)))
+        with self.core.database.reading() as session:
+            events = [event_of(row) for row in session.scalars(query.order_by(EventRow.seq))]
+
+        def mine(facts: Mapping[str, Any]) -> bool:
+            own = facts.get("request") == request.id or request.id in facts.get("requests", ())
+            return own or (request.batch is not None and facts.get("batch") == request.batch)
+
+        return tuple(event for event in events if mine(event.facts))[:limit]
+
+    def previewed(self, number: int) -> KeptPreview | None:
+        """The last preview of a request; None if there is none."""
+        with self.core.database.reading() as session:
+            row: RequestRow = found_or_refused(session, RequestRow, number, "deletion request")
+            found = dict(row.preview) if row.preview else None
+        if found is None:
+            return None
+        budgets = found.pop("budgets", [])
+        return KeptPreview(found, tuple(LetterBudget(*values) for values in budgets))
