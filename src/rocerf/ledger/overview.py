@@ -76,7 +76,7 @@ class Overview:
             .group_by(LetterRow.version)
         )
         with self.core.database.reading() as session:
-            return {version: count for version, count in session.execute(query)}
+            return {row[0]: row[1] for row in session.execute(query)}
 
     def closed(self, limit: int = 50) -> tuple[DeletionRequest, ...]:
         """Requests that are carried out or refused, the latest first."""

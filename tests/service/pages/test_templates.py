@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from importlib.resources import files
 from string import Formatter
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from page_examples import NASTY, letter, pages, reader
 from rocerf.letters.page import as_html, body_html
 from rocerf.service.pages import static
-from rocerf.service.pages.rendering import PLACES, Notice, render
+from rocerf.service.pages.rendering import FACT_CODES, PLACES, Notice, render
 from rocerf.service.pages.texts import asked_language, own_sentences, page_language, page_languages
 
 TEMPLATES = sorted(pages())
@@ -69,15 +70,21 @@ def test_no_sentence_is_missing_in_any_language(code: str) -> None:
         assert own[key], key
 
 
-def test_every_key_that_templates_write_out_is_known_and_every_sentence_is_used() -> None:
-    source = "".join(
-        path.read_text("utf-8") for path in static.files("rocerf.service.pages").joinpath("templates").iterdir()
-    )
-    written = set(re.findall(r"""say\(["']([a-z_.]+)["'][,)]""", source))
-    begun = set(re.findall(r"""say\(["']([a-z_.]+\.)["'] ~""", source))
-    assert written
-    assert written <= set(own_sentences("en"))
-    assert all(any(key.startswith(start) for key in own_sentences("en")) for start in begun)
+def test_every_key_that_is_written_out_is_known_and_every_sentence_is_used() -> None:
+    folder = files("rocerf.service.pages")
+    sources = [*(folder / "templates").iterdir(), *(file for file in folder.iterdir() if file.name.endswith(".py"))]
+    source = "\n".join(file.read_text("utf-8") for file in sources)
+    known = set(own_sentences("en"))
+    whole = set(re.findall(r"""(?<!_)say\(["'](?:pages\.)?([a-z_.]+)["'][,)]""", source))
+    whole |= set(re.findall(r"""say_in\(code, ["']([a-z_.]+)["']\)""", source))
+    begun = set(re.findall(r"""say\(f?\(?["'](?:pages\.)?([a-z_]+\.)["'{]""", source))
+    begun |= {f"{kind}." for kind in re.findall(r"""_named\(language, "([a-z]+)\"""", source)}
+    begun |= {f"{kind}." for kind in re.findall(r"""state\("([a-z_]+)\"""", source)}
+    begun |= {f"{kind}." for kind in FACT_CODES.values()}
+    assert whole - known == set()
+    assert len(whole) > 100
+    unused = {key for key in known - whole if not key.startswith(tuple(begun))}
+    assert unused == set()
 
 
 def test_the_language_is_chosen_by_switch_then_by_browser() -> None:

@@ -1,7 +1,7 @@
 """What a data-protection officer does with a request: the buttons, and the routes behind them.
 
-Which buttons there are follows from the ledger's own table of ways and from the four-eyes rule; the ledger decides again
-when one is pressed. Every form answers by sending the browser back to the request's page.
+Which buttons there are follows from the ledger's own table of ways and from the four-eyes rule; the ledger decides
+again when one is pressed. Every form answers by sending the browser back to the request's page.
 """
 
 from __future__ import annotations
