@@ -32,7 +32,8 @@ class Frames:
 
     ``dtypes`` are pandas' names of the columns' types; ``fills`` says which number stands for a missing one, where the
     model fills it in; ``nones`` are the columns whose missing values are None and not NaN, which pipelines tell apart;
-    ``ordered`` are the pandas categories with an order.
+    ``ordered`` are the pandas categories with an order; ``marks`` the columns whose fill is a number that nobody has,
+    and comes out missing.
 
     Examples
     --------
@@ -51,6 +52,7 @@ class Frames:
     fills: Mapping[str, float] = field(default_factory=dict)
     nones: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: FeatureSchema, frame: pd.DataFrame, fills: Mapping[str, float] | None = None) -> Frames:
@@ -149,6 +151,8 @@ class Frames:
             if people is not None and missing is not None and feature.kind is not Kind.CATEGORICAL:
                 gone = np.array([feature.name in names for names in missing], bool)
                 known = given & ~(gone & (matrix[:, part] == people[:, part]).all(axis=1))
+            if feature.name in self.marks:
+                known = known & (matrix[:, part.start] != self.fills[feature.name])
             columns[feature.name] = self._decoded(feature, matrix[:, part], known)
         frame = pd.DataFrame(columns)
         frame.index = pd.RangeIndex(len(matrix)) if index is None else pd.Index(index)
@@ -191,14 +195,15 @@ class Frames:
             "fills": dict(self.fills),
             "nones": list(self.nones),
             "ordered": list(self.ordered),
+            **({"marks": list(self.marks)} if self.marks else {}),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Frames:
         """The inverse of :meth:`to_dict`."""
         schema = FeatureSchema.from_dict(document["schema"])
-        nones, ordered = (tuple(document.get(name, ())) for name in ("nones", "ordered"))
-        return cls(schema, document["dtypes"], document["fills"], nones, ordered)
+        nones, ordered, marks = (tuple(document.get(name, ())) for name in ("nones", "ordered", "marks"))
+        return cls(schema, document["dtypes"], document["fills"], nones, ordered, marks)
 
 
 def people_in_schema_space(X: Any, frames: Frames) -> Array:

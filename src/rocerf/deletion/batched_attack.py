@@ -109,7 +109,7 @@ class BatchedAttacker:
         return Attacks(
             scores=np.full(count, -np.inf),
             thetas=np.full((count, len(self.models.theta)), np.nan),
-            slopes=np.full((count, train.X.shape[1]), np.nan),
+            slopes=np.full((count, self.model.lifted(train.X[:1]).shape[1]), np.nan),
             constants=np.full(count, -np.inf),
             deleted_rows=(gone,) * count,
             ids=train.ids,

@@ -24,7 +24,7 @@ from rocerf.explainer.files import read_states, write_states
 from rocerf.explainer.options import checked_delta, checked_model, checked_schema, refuse_rules_unknown_to
 from rocerf.explainer.preparation import finding_and_checking, points_for, warn_of_a_long_wait
 from rocerf.explainer.states import explainer_from, states_of
-from rocerf.models.model import Refittable
+from rocerf.models.model import LinearModel, Refittable
 from rocerf.models.options import checked_seed, positive_whole
 from rocerf.models.sklearn.own_refit import RetrainingRule
 from rocerf.promises.held_out import HeldOut
@@ -237,7 +237,8 @@ class Rocerf:
         """
         ruled = ruled or self.max_changes is not None
         schema = self.schema or (FeatureSchema.free(self.model.train.columns) if ruled else None)
-        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing))
+        lift = self.model.lift if isinstance(self.model, LinearModel) else None
+        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing), lift)
 
     def prepare(self, progress: Progress | None = None) -> None:
         """Prove, simulate or calibrate what is needed before anybody can be answered, once; it may take minutes.

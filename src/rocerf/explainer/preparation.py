@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rocerf.promises.promise import Promise
 from rocerf.promises.stages import in_turn
-from rocerf.recourse.master.master import Master
 from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def points_for(explainer: Rocerf, promise: Promise, X0: Array, delta: float) -> 
     """
     problem = explainer.problem(X0)
     if problem.mixed.any():
-        problem = Master(X0, explainer.cost.relaxed(), problem.allowed.boxes())
+        problem = replace(problem, cost=explainer.cost.relaxed(), allowed=problem.allowed.boxes())
     possible = np.flatnonzero(~problem.allowed.empty)
     points = np.full(X0.shape, np.nan)
     points[possible] = explainer.solve(promise, problem.of(possible), delta).points

@@ -30,6 +30,7 @@ from rocerf.data.columns import people_matrix
 from rocerf.data.frames import Frames, people_in_schema_space
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.additive import AdditiveDesign
 from rocerf.models.ensembles import Ensemble, SmoothEnsemble
 from rocerf.types import Array, Progress
 from rocerf.words import Said
@@ -285,7 +286,21 @@ class FirstOrderModel(Model, Smooth, Protocol):
 
 @runtime_checkable
 class LinearModel(FirstOrderModel, Protocol):
-    """A model whose score is ``score_gradient(x)'theta - offset``, affine in schema space."""
+    """A model whose score is ``score_gradient(x)'theta - offset``, affine in schema space, or else in *lifted* space.
+
+    Lifted space is schema space unless :attr:`lift` says how it comes about: then half-spaces, slopes and cuts of this
+    model have D columns, those of :meth:`lifted` points.
+    """
+
+    @property
+    def lift(self) -> AdditiveDesign | None:
+        """How points are lifted; None where they are taken as they are."""
+        design = self.design
+        return design if isinstance(design, AdditiveDesign) else None
+
+    def lifted(self, X: Array) -> Array:
+        """Points (P, d) where scores are affine, (P, D)."""
+        return X if self.lift is None else self.lift.lifted(X)
 
     @property
     def theta(self) -> Array:
@@ -303,9 +318,9 @@ class LinearModel(FirstOrderModel, Protocol):
         ...
 
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
-        """Slopes (m, d) and constants (m,) in schema space of models with these parameters (m, p).
+        """Slopes (m, D) and constants (m,) in lifted space of models with these parameters (m, p).
 
-        The model with parameters ``coefficients[j]`` scores ``slopes[j]'x + constants[j]``.
+        The model with parameters ``coefficients[j]`` scores ``slopes[j]'lifted(x) + constants[j]``.
         """
         ...
 
@@ -314,14 +329,15 @@ class LinearModel(FirstOrderModel, Protocol):
         return self.design(X)
 
     def score_and_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores (P,) and their gradients in x, (P, d): the same everywhere."""
+        """Scores (P,) and their gradients in lifted x, (P, D): the same everywhere."""
         slopes, constants = self.halfspaces(self.theta)
-        return X @ slopes + constants, np.broadcast_to(slopes, X.shape)
+        Z = self.lifted(X)
+        return Z @ slopes + constants, np.broadcast_to(slopes, Z.shape)
 
     def shifted_score(self, shifts: Array) -> ValueAndSlope:
         """For shifts of the parameters (P, p): the map from points (P, d) to the moved models' scores and slopes."""
         slopes, constants = self.halfspaces(self.theta + shifts)
-        return lambda X: (np.einsum("ij,ij->i", slopes, X) + constants, slopes)
+        return lambda X: (np.einsum("ij,ij->i", slopes, self.lifted(X)) + constants, slopes)
 
 
 @runtime_checkable
@@ -380,6 +396,16 @@ class ExactModel(LinearModel, Refittable, Protocol):
     def own_design(self, X: ArrayLike | pd.DataFrame) -> tuple[Array, NDArray[np.bool_]]:
         """Design rows of people as its pipeline itself makes them, (P, p), and whether it made them, (P,)."""
         ...
+
+    def own_lifted(self, X: Array, rows: Any = None) -> Array:
+        """Points (P, d) that leave, lifted (P, D) as a pipeline itself makes them of ``rows``, as they are handed out.
+
+        As :meth:`lifted` where there is nothing to lift, or no pipeline at hand; NaN where it fails.
+        """
+        if self.lift is None:
+            return X
+        design, _ = self.own_design(X if rows is None else rows)
+        return design[:, : len(self.lift.shift)]
 
     def beyond_design(self, X: Array) -> Array:
         """What scores are besides ``x~'theta``, for points (P, d): the threshold, categories refused; shape (P,)."""

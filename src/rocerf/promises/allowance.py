@@ -198,7 +198,8 @@ class Allowance:
         with self._lock:
             known = self.errors
             if not ((known.slopes == slopes).all(axis=1) & (known.constants == constant)).any():
-                self._errors = LinearEnsemble(np.vstack([known.slopes, slopes]), np.append(known.constants, constant))
+                joined = np.vstack([known.slopes, slopes]), np.append(known.constants, constant)
+                self._errors = LinearEnsemble(*joined, self.model.lift)
 
     def _measured(self) -> LinearEnsemble:
         """Errors of the fit in use, and of fits after random and picked deletions."""
@@ -212,7 +213,8 @@ class Allowance:
             again = self._fit_without(own, rows, start)
             if again is not None:
                 found.append(self._error(again, rows))
-        return LinearEnsemble(np.array([slopes for slopes, _ in found]), np.array([at for _, at in found]))
+        slopes, constants = np.array([slopes for slopes, _ in found]), np.array([at for _, at in found])
+        return LinearEnsemble(slopes, constants, model.lift)
 
     def _deletions(self, count: int) -> list[NDArray[np.intp]]:
         """Row numbers of deletions to measure after: half of them random, half the worst ones for some refused rows."""
@@ -235,7 +237,7 @@ class Allowance:
 
     def take(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over errors that were saved."""
-        self._errors = LinearEnsemble(arrays["own_slopes"], arrays["own_constants"])
+        self._errors = LinearEnsemble(arrays["own_slopes"], arrays["own_constants"], self.model.lift)
         if "own_fits_vary" in arrays:  # files of 0.1 do not say
             self._varies = bool(arrays["own_fits_vary"])
 
@@ -314,7 +316,7 @@ class ExactRetraining(Promise):
         if self.allowance is None:
             return found
         fits = [] if self.estimate else self.allowance.fits
-        own = [X @ fit.slopes + fit.constant for fit in fits]
+        own = [fit.affine_scores(X) for fit in fits]
         return np.asarray(np.min([found - self.allowance.at(X)[0], *own], axis=0))
 
     def confirm(self, X: Array, values: Array, worst_ids: Sequence[NDArray[Any] | None], delta: float) -> Array | None:

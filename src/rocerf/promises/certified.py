@@ -127,13 +127,16 @@ class Certified(ExactRetraining):
         return Reading(values, in_schema - steepness).floored_by(self.today(X))
 
     def _allowance(self, X: Array) -> tuple[Array, Array]:
-        """How much lower scores may be for what a pipeline makes of points (P, d) than for its stand-in; slopes (P, d).
+        """How much lower scores may be for what a pipeline makes of points (P, d) than for its stand-in; slopes (P, D).
 
         An affine map read off two points at the ends of a column's range errs by what these two err by at most; beyond
-        the range the error grows as the distance does. Convex, so that the bound less this is concave.
+        the range the error grows as the distance does. Convex, so that the bound less this is concave. Of pieces, the
+        largest error measured counts everywhere: points that leave are read as the pipeline itself makes them.
         """
         if self._error == 0:
-            return np.zeros(len(X)), np.zeros(X.shape)
+            return np.zeros(len(X)), np.zeros(self.lifted(X).shape)
+        if self.model.lift is not None:
+            return np.full(len(X), self._error), np.zeros(self.lifted(X).shape)
         low, high = self.model.train.X.min(axis=0), self.model.train.X.max(axis=0)
         width = np.where(high > low, high - low, 1.0)
         away = 1.0 + 2.0 * np.abs((X - low) / width).sum(axis=1)

@@ -19,7 +19,7 @@ import numpy as np
 from rocerf.deletion.near_rows import Shortlist
 from rocerf.deletion.row_effects import Effects, RowEffects, effects_of
 from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
-from rocerf.models.model import FirstOrderModel
+from rocerf.models.model import ExactModel, FirstOrderModel
 from rocerf.promises.allowance import ExactRetraining
 from rocerf.promises.promise import Reading
 from rocerf.types import Array
@@ -102,8 +102,13 @@ class FirstOrder(ExactRetraining):
         if not all(known):
             self._worst(X[~np.array(known)])
         thresholds = np.array([self._thresholds.get(x.tobytes(), 0.0) for x in X])
-        drops = drops_by_duality(self.model.score_gradient(X), self.effects.vectors, thresholds, self.k)
-        return np.minimum(self.model.score(X) + drops, self.today(X).values)
+        gradients, score = self.model.score_gradient(X), self.model.score(X)
+        if isinstance(self.model, ExactModel) and self.model.lift is not None:  # as the pipeline itself makes the rows
+            gradients, _ = self.model.own_design(X if rows is None else rows)
+            score = np.nan_to_num(gradients @ self.model.theta + self.model.beyond_design(X), nan=-np.inf)
+            gradients = np.nan_to_num(gradients)
+        drops = drops_by_duality(gradients, self.effects.vectors, thresholds, self.k)
+        return np.minimum(score + drops, self.today(X).values)
 
     def _worst(self, X: Array, before: Array | None = None) -> tuple[WorstRows, Array]:
         worst = self._found(X, before)

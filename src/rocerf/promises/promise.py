@@ -38,7 +38,7 @@ def no_rows(_: int) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A promise read at P points: values (P,) and gradients in schema space (P, d).
+    """A promise read at P points: values (P,) and gradients in schema space (P, d), or (P, D) in lifted space.
 
     Of a *concave* promise each gradient is also a cut: ``value(x') <= values[j] + slopes[j]'(x' - x_j)``
     for every x'. ``worst_ids(j)`` names the training rows whose deletion is feared most at point j
@@ -69,7 +69,7 @@ class Reading:
         return self.values if self.margins is None else self.margins
 
     def cuts(self, X: Array) -> tuple[Array, Array]:
-        """The cuts as slopes (P, d) and constants (P,): ``slopes'x + constants >= delta``."""
+        """The cuts as slopes and constants (P,): ``slopes'x + constants >= delta``; X are the points read, lifted."""
         return self.slopes, self.values - np.einsum("ij,ij->i", self.slopes, X)
 
 
@@ -122,8 +122,9 @@ class Promise(ABC):
 
     @property
     def smooth(self) -> bool:
-        """Whether readings have slopes at all; without, only a search can find points."""
-        return isinstance(self.model, Smooth)
+        """Whether readings have slopes in x at all; without (and without cuts), only a search can find points."""
+        lifts = isinstance(self.model, LinearModel) and self.model.lift is not None  # slopes are of lifted points
+        return isinstance(self.model, Smooth) and not lifts
 
     @property
     def searches(self) -> tuple[str, ...]:
@@ -166,15 +167,19 @@ class Promise(ABC):
         """The lower of the scores in force at points (P, d): deleting nothing is one of the deletions."""
         if isinstance(self.model, LinearModel):
             slopes, constants = self.model.halfspaces(models_in_force(self.model))
-            scores = X @ slopes.T + constants
+            scores = self.model.lifted(X) @ slopes.T + constants
             lower = scores.argmin(axis=1)
             return Reading(scores[np.arange(len(X)), lower], slopes[lower])
         if isinstance(self.model, Smooth):
             return Reading(*self.model.score_and_slope(X))
         return Reading(self.model.score(X), np.full(X.shape, np.nan))
 
+    def lifted(self, X: Array) -> Array:
+        """Points (P, d) in the space of slopes and cuts, (P, D): as they are, unless the model lifts them."""
+        return self.model.lifted(X) if isinstance(self.model, LinearModel) else X
+
     def known_cuts(self) -> tuple[Array, Array]:
-        """Cuts known before any point was read, valid for everybody: slopes (m, d), constants (m,).
+        """Cuts known before any point was read, valid for everybody: slopes (m, D), constants (m,).
 
         They are those of the model in force, the first one of the model as it is; asked of a linear model only.
         """

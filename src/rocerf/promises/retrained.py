@@ -40,7 +40,7 @@ SLACK = 0.01
 
 @dataclass(eq=False)
 class Pool:
-    """Retrained models found so far, m half-spaces of schema space, and the numbers of the rows each went without."""
+    """Retrained models found so far, m half-spaces of lifted space, and the numbers of the rows each went without."""
 
     models: LinearEnsemble
     deleted_rows: list[NDArray[np.intp]] = field(default_factory=list)
@@ -50,7 +50,9 @@ class Pool:
 
     def add(self, attacks: Attacks, which: NDArray[np.intp]) -> None:
         """Take over the models of these attacks."""
-        self.models = self.models.joined(LinearEnsemble(attacks.slopes[which], attacks.constants[which]))
+        self.models = self.models.joined(
+            LinearEnsemble(attacks.slopes[which], attacks.constants[which], self.models.lift)
+        )
         self.deleted_rows.extend(attacks.deleted_rows[place] for place in which)
 
 
@@ -98,7 +100,8 @@ class Retrained(ExactRetraining):
     @cached_property
     def pool(self) -> Pool:
         """The shared pool; at first only the model itself, without which nothing was deleted."""
-        return Pool(LinearEnsemble(*self.model.halfspaces(self.model.theta[None, :])), [np.empty(0, np.intp)])
+        only = LinearEnsemble(*self.model.halfspaces(self.model.theta[None, :]), self.model.lift)
+        return Pool(only, [np.empty(0, np.intp)])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}  # a lock cannot be copied
@@ -184,7 +187,8 @@ class Retrained(ExactRetraining):
         if new and self._searching:
             margins[new] = self.read_exactly(X[new], delta).foreseen  # -inf after a deletion that leaves no model
         with self._lock:
-            found = self.pool.models.scores(X).min(axis=0)
+            found = self.pool.models.of_lifted(self.model.own_lifted(X, rows)).min(axis=0)
+        found = np.nan_to_num(found, nan=-np.inf)  # where the pipeline itself fails on a point
         return np.asarray(np.minimum(np.minimum(margins, found), self.today(X).values))
 
     def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -214,7 +218,7 @@ class Retrained(ExactRetraining):
         slopes, constants = self.pool.models.slopes, self.pool.models.constants
         constants = constants[which] + depths * (constants[which] - constants[0])
         slopes = slopes[which] + depths[:, None] * (slopes[which] - slopes[0])
-        values = np.einsum("ij,ij->i", slopes, X) + constants
+        values = np.einsum("ij,ij->i", slopes, self.model.lifted(X)) + constants
         hopeless = np.isneginf(lowest)  # no point survives a deletion after which there is no model
         values, slopes = np.where(hopeless, -np.inf, values), np.where(hopeless[:, None], 0.0, slopes)
         ids, rows = self.model.train.ids, self.pool.deleted_rows
@@ -240,7 +244,7 @@ class Retrained(ExactRetraining):
         if "slopes" in found:
             self.slack = float(found["slack"])
             rows = np.split(found["rows"], np.cumsum(found["sizes"])[:-1])
-            self.pool = Pool(LinearEnsemble(found["slopes"], found["constants"]), rows)
+            self.pool = Pool(LinearEnsemble(found["slopes"], found["constants"], self.model.lift), rows)
 
     def anew(self, model: Any) -> Self:
         """The same about another model."""

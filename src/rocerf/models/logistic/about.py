@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from rocerf.models.additive import AdditiveDesign
 from rocerf.models.design import AffineDesign, Design
 from rocerf.models.loss import LOGISTIC, name_of
 from rocerf.words import Said
@@ -60,4 +61,6 @@ def known_by(model: LogisticModel) -> tuple[dict[str, Any], dict[str, NDArray[An
         "weights of rows": objective.weights,
         "handicap": None if model.parts is None else model.parts.handicap,
     }
+    if isinstance(design, AdditiveDesign):
+        arrays |= {f"design's {name}": array for name, array in design.arrays().items()}
     return values, {name: array for name, array in arrays.items() if array is not None}

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.models.additive import AdditiveDesign
 from rocerf.types import Array, Progress
 
 
 @dataclass(frozen=True, eq=False)
 class LinearEnsemble:
     """M models that score ``slopes[m]'x + constants[m]`` in schema space; slopes (M, d), constants (M,).
+
+    Where there is a ``lift``, x is the lifted point, and slopes have its columns.
 
     >>> import numpy as np
     >>> models = LinearEnsemble(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -1.0]))
@@ -27,6 +30,7 @@ class LinearEnsemble:
 
     slopes: Array
     constants: Array
+    lift: AdditiveDesign | None = None
 
     @classmethod
     def of(
@@ -35,6 +39,7 @@ class LinearEnsemble:
         halfspace: Callable[[NDArray[Any]], tuple[Array, Array | float]],
         columns: int,
         progress: Progress | None = None,
+        lift: AdditiveDesign | None = None,
     ) -> LinearEnsemble:
         """The models after each of M deletions, whose slopes (d,) and constant ``halfspace`` finds one by one."""
         slopes, constants = np.empty((len(deletions), columns)), np.empty(len(deletions))
@@ -42,18 +47,18 @@ class LinearEnsemble:
             slopes[trial], constants[trial] = halfspace(deleted)
             if progress is not None:
                 progress(trial + 1, len(deletions))
-        return cls(slopes, constants)
+        return cls(slopes, constants, lift)
 
     def __len__(self) -> int:
         return len(self.constants)
 
     def __getitem__(self, part: slice) -> LinearEnsemble:
-        return LinearEnsemble(self.slopes[part], self.constants[part])
+        return LinearEnsemble(self.slopes[part], self.constants[part], self.lift)
 
     def joined(self, other: LinearEnsemble) -> LinearEnsemble:
         """These models and, after them, the others."""
         slopes, constants = (self.slopes, other.slopes), (self.constants, other.constants)
-        return LinearEnsemble(np.concatenate(slopes), np.concatenate(constants))
+        return LinearEnsemble(np.concatenate(slopes), np.concatenate(constants), self.lift)
 
     def arrays(self) -> list[Array]:
         """What makes the ensemble."""
@@ -61,7 +66,11 @@ class LinearEnsemble:
 
     def scores(self, X: Array) -> Array:
         """Score of every point (P, d) by every model, shape (M, P)."""
-        return self.slopes @ X.T + self.constants[:, None]
+        return self.of_lifted(X if self.lift is None else self.lift.lifted(X))
+
+    def of_lifted(self, Z: Array) -> Array:
+        """Score of every lifted point (P, D) by every model, shape (M, P)."""
+        return self.slopes @ Z.T + self.constants[:, None]
 
     def scores_and_pullback(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Scores (M, P), and the map from weights (M, P) to the weighted sum of slopes, (P, d)."""

@@ -294,7 +294,7 @@ class LogisticModel(ExactModel):
         return self._fit.minimum.curvature
 
     def halfspaces(self, coefficients: Array) -> tuple[Array, Array]:
-        """Models with these parameters (m, p) as slopes (m, d) and constants (m,) in schema space."""
+        """Models with these parameters (m, p) as slopes (m, D) and constants (m,) in lifted space."""
         slopes, constants = self.design.in_schema_space(coefficients)
         if self.parts is not None and self.parts.handicap is not None:
             slopes = slopes + self.parts.handicap
@@ -320,11 +320,12 @@ class LogisticModel(ExactModel):
             later = self.without(ids) if len(ids) else self
             return later.halfspaces(later.theta)
 
-        return LinearEnsemble.of(deletions, halfspace, self.train.X.shape[1], progress)
+        return LinearEnsemble.of(deletions, halfspace, self.lifted(self.train.X[:1]).shape[1], progress, self.lift)
 
     def restored(self, arrays: Sequence[Array]) -> LinearEnsemble:
         """Retrained models from their saved arrays."""
-        return LinearEnsemble(*arrays)
+        slopes, constants = arrays
+        return LinearEnsemble(slopes, constants, self.lift)
 
     def without(self, ids: Iterable[Any]) -> LogisticModel:
         """The model retrained after deleting these rows: Newton from the present optimum to 1e-10.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rocerf.data.frames import Frames
 from rocerf.data.training_set import plain_label, rows_in
 from rocerf.errors import OptionError
+from rocerf.models.additive import AdditiveDesign
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic.fit import LogisticFit, Polish
@@ -67,6 +68,8 @@ def state_of(fit: LogisticFit) -> State:
 
 
 def _design_arrays(design: AnyDesign) -> dict[str, Array]:
+    if isinstance(design, AdditiveDesign):
+        return {"matrix": design.matrix, "shift": design.shift, **design.arrays()}
     if isinstance(design, AffineDesign):
         return {"matrix": design.matrix, "shift": design.shift}
     assert isinstance(design, Design)
@@ -92,7 +95,9 @@ def _fit(state: State) -> LogisticFit:
     """The model, at the very parameters of the state once Newton has found the same optimum there."""
     about, arrays = state.values, state.arrays
     design: AnyDesign = (
-        AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
+        AdditiveDesign.from_arrays(arrays, about["intercept"])
+        if "pieces_columns" in arrays
+        else AffineDesign(arrays["matrix"], arrays["shift"], about["intercept"])
         if "matrix" in arrays
         else Design(arrays["centre"], arrays["scale"], about["intercept"], about["standardises"])
     )

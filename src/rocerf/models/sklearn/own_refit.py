@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rocerf.errors import OptionError, UnsupportedModelError
+from rocerf.models.additive import AdditiveDesign
 from rocerf.models.design import AffineDesign, AnyDesign, Design
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.model import ExactModel, Refittable
@@ -119,7 +120,8 @@ def fit_taken_over(fitted: Any, train: TrainingSet, threshold: float, retraining
 class OwnFit:
     """The user's estimator fitted without some rows: ``estimator``, and what it scores in schema space.
 
-    The score is ``slopes'x + constant``, slopes (d,); ``parts`` asks a pipeline itself, in the user's columns.
+    The score is ``slopes'x + constant``, slopes (d,), or of x lifted where there is a ``lift``; ``parts`` asks a
+    pipeline itself, in the user's columns.
     """
 
     estimator: Any
@@ -127,10 +129,15 @@ class OwnFit:
     constant: float
     offset: float
     parts: PipelineParts | None
+    lift: AdditiveDesign | None = None
+
+    def affine_scores(self, X: Array) -> Array:
+        """Scores of points (P, d) by the half-space."""
+        return (X if self.lift is None else self.lift.lifted(X)) @ self.slopes + self.constant
 
     def scores(self, X: Array) -> Array:
         """Scores of points (P, d); a pipeline is asked itself about every point that its columns can hold."""
-        found = X @ self.slopes + self.constant
+        found = self.affine_scores(X)
         if self.parts is None:
             return found
         try:
@@ -180,7 +187,10 @@ class OwnRefit:
             again = self.without(rows)
             return again.slopes, again.constant
 
-        return LinearEnsemble.of(deletions, halfspace, self._fit.train.X.shape[1], progress)
+        design = self._fit.objective.design
+        lift = design if isinstance(design, AdditiveDesign) else None
+        width = self._fit.train.X.shape[1] if lift is None else len(lift.shift)
+        return LinearEnsemble.of(deletions, halfspace, width, progress, lift)
 
     @cached_property
     def varies(self) -> bool:
@@ -209,7 +219,8 @@ class OwnRefit:
             slopes = slopes + seen.handicap
         offset = float(logit(fit.threshold))
         estimator, parts = self._whole(classifier, seen)
-        return OwnFit(estimator, slopes, float(constant) - offset, offset, parts)
+        lift = seen.design if isinstance(seen.design, AdditiveDesign) else None
+        return OwnFit(estimator, slopes, float(constant) - offset, offset, parts, lift)
 
     def _prepared(self, kept: NDArray[np.intp]) -> _Prepared:
         """What the classifier sees of the rows kept, and the map from schema space to it."""

@@ -35,7 +35,6 @@ from rocerf.errors import (
     UnsupportedModelError,
 )
 from rocerf.models.arithmetic import Arithmetic
-from rocerf.models.design import AffineDesign
 from rocerf.models.logistic.fit import LogisticFit
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.options import checked_threshold
@@ -57,6 +56,7 @@ from rocerf.models.sklearn.pipeline_parts import (
     checked_rule,
     filled,
 )
+from rocerf.models.sklearn.pipeline_pieces import AdditiveMap, additive_map
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
 from rocerf.models.sklearn.pipeline_steps import (
     FEW,
@@ -126,10 +126,10 @@ def from_pipeline(
     """Take over a fitted scikit-learn pipeline that ends in LogisticRegression, with the rows it was fitted on.
 
     Points live in schema space: numbers as they are, one 0/1 column ``feature=category`` for each category. Whatever
-    comes before the classifier must be affine there (scaling, one-hot or ordinal encoding, one value for missing ones,
-    choosing and combining columns linearly); this is found by asking it and checked on all rows. A number that is
-    missing is answered where the pipeline puts the same one for it in every row (not with KNNImputer, say). The
-    pipeline is copied: fitting it again later changes nothing here.
+    comes before the classifier must be a sum of what each column adds by itself (scaling, encoding, bins, weight of
+    evidence, logarithms, powers, splines, one value or a mark for missing ones); this is found by asking it and checked
+    on all rows. A number that is missing is answered where it counts the same in every row (not with KNNImputer, say).
+    The pipeline is copied: fitting it again later changes nothing here.
 
     pipeline : fitted Pipeline, or a bare LogisticRegression.
     train_df, y : table (pandas, Polars, PyArrow) of n rows in the columns that the pipeline takes, and n labels.
@@ -142,7 +142,7 @@ def from_pipeline(
     favourable, ids : the good label; n unique values or the name of their column, by default the DataFrame's index.
     threshold : probability of the favourable label from which a person is accepted.
     sample_weight : the weights (n,) that LogisticRegression was fitted with.
-    otherwise : what to do with a pipeline that is not affine, ends in another classifier, or in a LogisticRegression
+    otherwise : what to do with a pipeline that joins columns, ends in another classifier, or in a LogisticRegression
         whose retraining cannot be followed exactly (an L1 penalty, "balanced" weights, ...): "refuse" it with the
         reason, or return an "estimator", :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated",
         where columns may have missing numbers that the pipeline deals with in its own way.
@@ -267,9 +267,12 @@ def _logistic(
         raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
     probe = Probe(steps, rows.frames, ranges)
-    found = _affine_map(probe, rows)
+    found = _map_of(probe, rows)
+    if rule == "refitted" and isinstance(found, AdditiveMap):
+        raise _refitted_pieces(found, rows.frames)
     X = filled(rows.X, rows.missing, found.fills, rows.frames)
     frames = Frames.of(rows.frames.schema, rows.frame, found.fills)
+    frames = replace(frames, marks=found.marks(frames.columns))
     train = rows.training_set(X)
     read = read_logistic_regression(last, train, same_columns=False)
     deployed = Deployed.of(pipeline, steps, train)
@@ -281,7 +284,7 @@ def _logistic(
     )
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
-    design = AffineDesign(found.matrix, found.shift, read.intercept)
+    design = found.design(intercept=read.intercept)
     fit = LogisticFit.taken_over(last, read, train, design, threshold)
     error = largest_error(probe, found, rows.frame, X)
     arithmetic = Arithmetic.of(
@@ -291,22 +294,40 @@ def _logistic(
     return LogisticModel(replace(fit, own=OwnEstimator.of(last), retraining=retraining))
 
 
-def _affine_map(probe: Probe, rows: _Rows) -> AffineMap:
+def _map_of(probe: Probe, rows: _Rows) -> AffineMap:
+    """What the preprocessing does, as an affine map or, where it is none, as a sum of functions of one column each."""
     try:
         found = probe.found()
         refuse_unknown_categories(found, probe.frames)
-        found = with_checked_fills(probe, found)
-        X = filled(rows.X, rows.missing, found.fills, probe.frames)
-        tangled = [name for name in found.tangled if rows.frame[name].isna().any()]
-        if not tangled:  # else that is the reason to give
-            rows.refuse_incomplete(X)
-        refuse_what_is_not_affine(probe, found, rows.frame, X)
+        try:
+            return _checked(probe, found, rows)
+        except UnsupportedModelError:
+            return _checked(probe, additive_map(probe, rows.X, rows.missing), rows)
     except CannotTransformError as error:
         raise UnsupportedModelError(
             f"Expected a pipeline that takes rows of the training DataFrame's columns, got one that cannot ({error}); "
             "pass the columns it was fitted on, and in the schema only categories that it knows."
         ) from error
+
+
+def _checked(probe: Probe, found: AffineMap, rows: _Rows) -> AffineMap:
+    """The map with the fills that hold, if it makes of all training rows and of random ones what the steps do."""
+    found = with_checked_fills(probe, found)
+    X = filled(rows.X, rows.missing, found.fills, probe.frames)
+    tangled = [name for name in found.tangled if rows.frame[name].isna().any()]
+    if not tangled:  # else that is the reason to give
+        rows.refuse_incomplete(X)
+    refuse_what_is_not_affine(probe, found, rows.frame, X)
     return found
+
+
+def _refitted_pieces(found: AdditiveMap, frames: Frames) -> UnsupportedModelError:
+    names = ", ".join(repr(frames.columns[column]) for column in found.pieces)
+    return UnsupportedModelError(
+        f"Expected preprocessing='frozen' for a pipeline with bins, codes or curves (in {names}), whose pieces stay as "
+        "they are when rows are deleted, got 'refitted'; use 'frozen', or take the pipeline over for "
+        "promise='simulated' with otherwise='estimator'."
+    )
 
 
 def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
@@ -343,8 +364,7 @@ def connected(
     rows = _Rows(frame, labels, frames, {})
     _, last = split(pipeline)
     read = read_logistic_regression(last, train, same_columns=False)
-    found = _affine_map(Probe(steps, frames, ranges), rows)
-    design = AffineDesign(found.matrix, found.shift, read.intercept)
+    design = _map_of(Probe(steps, frames, ranges), rows).design(intercept=read.intercept)
     some = train.X[:100]
     own = fit.objective.design(some) @ fit.deployed_theta
     same = design.width == len(fit.deployed_theta) and np.allclose(design(some) @ read.theta, own)

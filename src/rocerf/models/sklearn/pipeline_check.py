@@ -39,7 +39,7 @@ def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFram
     """
     gone = frame.isna()
     complete = ~gone.any(axis=1).to_numpy()
-    differently = "the training rows come out differently than any affine map makes them"
+    differently = "the training rows come out differently than any sum over their columns"
     if not _same_on(probe, found, frame[complete], X[complete]):
         raise not_affine(_blamed(probe, found), differently)
     _refuse_random_rows(probe, found)
@@ -154,7 +154,7 @@ def random_points(probe: Probe, found: AffineMap, count: int, rng: np.random.Gen
         beyond = BEYOND * (high - low)
         values = rng.uniform(max(low - beyond, smallest), min(high + beyond, largest), count)
         points[:, part.start] = np.rint(values) if feature.kind is Kind.INTEGER else values
-    return points
+    return found.inside(points)
 
 
 def _blamed(probe: Probe, found: AffineMap) -> list[str]:
@@ -170,7 +170,7 @@ def _blamed(probe: Probe, found: AffineMap) -> list[str]:
         except CannotTransformError:
             blamed.append(name)
             continue
-        expected = (changed - before) @ found.matrix.T
+        expected = found(changed) - found(before)
         scale = found.scale(np.vstack([before, changed]))
         if not (np.abs(moved - expected).max(axis=0, initial=0.0) <= 2 * probe.tolerance * scale).all():
             blamed.append(name)
@@ -196,9 +196,9 @@ def not_affine(columns: list[str], said: str) -> UnsupportedModelError:
     """The refusal, with what can be done instead."""
     shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
     return UnsupportedModelError(
-        f"Expected preprocessing that is affine in the DataFrame's columns (scaling, encoding, one number for missing "
-        f"ones), got one that is not{f' in {shown}' if columns else ''}: {said}. Make that step (a logarithm, bins, "
-        "products, ...) outside the pipeline, so that the DataFrame has its result as a column; or, if the numbers "
-        "are codes, say in the schema that they are categories; or take the pipeline over as it is, for "
-        "promise='simulated', with otherwise='estimator'."
+        f"Expected preprocessing in which each column of the DataFrame counts by itself (scaling, encoding, bins, "
+        f"logarithms, splines, one value for missing ones), got one in which that is not so"
+        f"{f' in {shown}' if columns else ''}: {said}. Make the step that joins columns (products, ratios, neighbours, "
+        "...) outside the pipeline, so that the DataFrame has its result as a column; or take the pipeline over as it "
+        "is, for promise='simulated', with otherwise='estimator'."
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
-from rocerf.data.feature import Kind
+from rocerf.data.feature import Feature, Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import DataError
 from rocerf.models.sklearn.pipeline_steps import by_halves, quietly, weight_name
@@ -119,9 +119,15 @@ def stand_ins(X: Array, missing: NDArray[np.bool_], frames: Frames) -> Mapping[s
                 f"Expected numbers in {feature.name!r} in some of the {len(X)} training rows, got none; leave the "
                 "column out and fit the pipeline again."
             )
-        below, above = (0.0, 1.0) if feature.kind is Kind.BINARY else _gap(known)
-        found[feature.name] = _within(below, above, known)
+        found[feature.name] = stand_in(feature, known)
     return found
+
+
+def stand_in(feature: Feature, known: Array) -> float:
+    """A number in the middle of those known (m,), sorted or not, at least one, that is none of them."""
+    known = np.sort(known[np.isfinite(known)])
+    below, above = (0.0, 1.0) if feature.kind is Kind.BINARY else _gap(known)
+    return _within(below, above, known)
 
 
 def _gap(known: Array) -> tuple[float, float]:

@@ -11,7 +11,7 @@ on the line of its images. Whether other rows get the same number is asked there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from rocerf.data.feature import Feature, Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import UnsupportedModelError
 from rocerf.models.arithmetic import bits_of
+from rocerf.models.design import AffineDesign
 from rocerf.models.sklearn.pipeline_steps import CannotTransformError, Preprocessing
 from rocerf.types import Array
 
@@ -54,6 +55,18 @@ class AffineMap:
     def __call__(self, X: Array) -> Array:
         """Images (m, q) of points (m, d)."""
         return np.asarray(X @ self.matrix.T + self.shift)
+
+    def design(self, *, intercept: bool) -> AffineDesign:
+        """The map as a model's design."""
+        return AffineDesign(self.matrix, self.shift, intercept)
+
+    def marks(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Names of columns whose fill only marks that the number is missing; here a fill counts as the number."""
+        return ()
+
+    def inside(self, points: Array) -> Array:
+        """Points (m, d) where the map is known: everywhere."""
+        return points
 
     def scale(self, X: Array) -> Array:
         """What is added up in each image column at most, over these points; (q,)."""
@@ -182,7 +195,7 @@ class Probe:
         fills: dict[str, float] = {}
         tangled = []
         names = [feature.name for feature in self._numbers()]
-        for name, image in zip(names, self._images_without(names), strict=True):
+        for name, image in zip(names, self.images_without(names), strict=True):
             if image is None:
                 continue
             j = self.places[name].start
@@ -198,7 +211,7 @@ class Probe:
                 fills[name] = float(self.ranges.middle[j])
         return fills, frozenset(tangled)
 
-    def _images_without(self, names: list[str]) -> list[Array | None]:
+    def images_without(self, names: list[str]) -> list[Array | None]:
         """Image of the base row without each of these numbers; None where there is none."""
         if not names:
             return []

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rocerf.models.additive import AdditiveDesign
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.highs import minimised
@@ -58,38 +59,45 @@ class Cheapest:
 
 @dataclass(frozen=True, eq=False)
 class Master:
-    """The problem of P people: where they stand, what moves cost, and where they may go."""
+    """The problem of P people: where they stand, what moves cost, and where they may go.
+
+    With a ``lift``, cuts are about lifted points, and columns that have pieces there are chosen piece by piece.
+    """
 
     X0: Array
     cost: Cost
     allowed: FeasibleSet
+    lift: AdditiveDesign | None = None
 
     @classmethod
-    def over(cls, X0: Array, cost: Cost, allowed: FeasibleSet) -> Master:
-        """With the moves closed whose price is infinite."""
-        return cls(X0, cost, allowed.affordable(*cost.prices(X0)))
+    def over(cls, X0: Array, cost: Cost, allowed: FeasibleSet, lift: AdditiveDesign | None = None) -> Master:
+        """With the moves closed whose price is infinite, and those to where it is not known what a column adds."""
+        allowed = allowed.affordable(*cost.prices(X0))
+        return cls(X0, cost, allowed if lift is None else allowed.within(*lift.bounds(X0)), lift)
 
     def of(self, people: Places) -> Master:
         """The problem of these people alone."""
-        return Master(self.X0[people], self.cost, self.allowed.of(people))
+        return Master(self.X0[people], self.cost, self.allowed.of(people), self.lift)
 
     @cached_property
     def mixed(self) -> Mask:
         """People whose problem is a mixed-integer program, (P,)."""
+        if self.lift is not None:
+            return np.ones(len(self.X0), bool)
         curved = np.array([self.cost.curve(column) is not None for column in range(self.X0.shape[1])])
         return np.asarray(self.allowed.mixed | (self.allowed.movable & curved).any(axis=1))
 
     def possible(self, person: int) -> bool:
         """Whether a point is allowed for a person, whatever the model says; a search that failed shows no "no"."""
-        d = self.X0.shape[1]
+        d = self.X0.shape[1] if self.lift is None else len(self.lift.shift)
         answer = self.cheapest(np.array([person]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0)
         return bool(answer.found[0] or answer.failed[0])
 
     def cheapest(self, people: Places, slopes: Array, constants: Array, target: float) -> Cheapest:
         """The cheapest allowed points with ``slopes'x + constants >= target`` for these people.
 
-        ``people`` (Q,) selects among the P; slopes (Q, m, d) and constants (Q, m) are in schema space; all-zero slopes
-        with an infinite constant stand for "no cut".
+        ``people`` (Q,) selects among the P; slopes (Q, m, d) and constants (Q, m) are in schema space, or (Q, m, D) in
+        lifted space where there is a ``lift``; all-zero slopes with an infinite constant stand for "no cut".
         """
         answer = Cheapest.blank(len(people), self.X0.shape[1])
         mixed = self.mixed[people] | (self.cost.norm is Norm.CONVEX)
@@ -97,7 +105,7 @@ class Master:
         if len(plain):
             answer.put(plain, self._convex(people[plain], slopes[plain], constants[plain], target))
         for place in np.flatnonzero(mixed):
-            problem = MixedProblem(int(people[place]), self.X0, self.cost, self.allowed, REACH)
+            problem = MixedProblem(int(people[place]), self.X0, self.cost, self.allowed, REACH, self.lift)
             real = ~np.isposinf(constants[place])
             found = problem.cheapest(slopes[place, real], constants[place, real], target)
             answer.points[place], answer.gaps[place] = found.point, found.gap

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rocerf.models.additive import AdditiveDesign
 from rocerf.recourse.costs.cost import Cost, Norm
+from rocerf.recourse.master.cells import Cells
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.mixed_program import Program
 from rocerf.recourse.master.projection import project
@@ -35,6 +37,9 @@ FIRST_LINES = (0.1, 0.3, 1.0, 3.0)
 
 #: How far from the person to look first, in scales of a column; farther only where that may bring something cheaper.
 NEAR, FARTHER = 10.0, 16.0
+
+#: How often cells that hold several pieces are divided at most.
+DIVISIONS = 100
 
 #: A point may miss a cut by this much, in units of the score: a quarter of the guard by which points clear promises.
 MISS = 2.5e-7
@@ -62,26 +67,46 @@ class MixedProblem:
     [1.0, 1.0]
     """
 
-    def __init__(self, person: int, X0: Array, cost: Cost, allowed: FeasibleSet, reach: float) -> None:
+    def __init__(
+        self,
+        person: int,
+        X0: Array,
+        cost: Cost,
+        allowed: FeasibleSet,
+        reach: float,
+        lift: AdditiveDesign | None = None,
+    ) -> None:
         self.one = np.array([person])
         self.allowed = allowed.of(self.one)
         self.cost, self.x0 = cost, X0[person]
         self.reach = reach
         self.d = len(self.x0)
+        self.lift = lift
+        self.cells = None if lift is None else Cells(lift, self.x0, self.allowed.stepped[0])
 
     def cheapest(self, slopes: Array, constants: Array, target: float) -> Found:
-        """The cheapest allowed point with ``slopes x + constants >= target``; slopes (m, d), constants (m,)."""
+        """The cheapest allowed point with ``slopes x + constants >= target``; slopes (m, d), constants (m,).
+
+        With a lift slopes are (m, D), and x is lifted.
+        """
         nowhere = Found(np.full(self.d, np.nan), False)
         if self.allowed.empty[0]:
             return nowhere
         aims = target - constants
-        for _ in range(4):
+        deeper = 0
+        for _ in range(DIVISIONS):
             found = self._solve(slopes, aims)
             if not found.found:
                 return found
-            missed = target - (slopes @ found.point + constants)
+            lifted = found.point if self.lift is None else self.lift.lifted(found.point[None])[0]
+            missed = target - (slopes @ lifted + constants)
             if (missed <= MISS).all():
                 return found
+            if self.cells is not None and self.cells.divide(found.point):
+                continue
+            deeper += 1
+            if deeper == 4:
+                break
             # HiGHS is content with rows met to its tolerance; whole numbers cannot be moved a little afterwards.
             aims = aims + np.where(missed > MISS, 2.0 * missed, 0.0)
         return Found(nowhere.point, False, failed=True)
@@ -115,7 +140,7 @@ class MixedProblem:
         return reach
 
     def _solve_within(self, reach: float, slopes: Array, aims: Array) -> Found:
-        program = Program(self.x0, self.cost, self.allowed, reach)
+        program = Program(self.x0, self.cost, self.allowed, reach, self.cells)
         program.add_cuts(slopes, aims)
         if self.cost.norm is Norm.L1:
             solved = program.solve()
@@ -140,7 +165,7 @@ class MixedProblem:
                 return Found(best, False, failed=program.failed)
             bound = max(bound, program.bound)
             rough = program.point(solved)
-            point = self._projected(program, rough, slopes, aims) if projects else rough
+            point = self._projected(program, solved, rough, slopes, aims) if projects else rough
             if point is not None:
                 steps = (point - self.x0) / self.cost.scale
                 cost = float(self.cost.parts(steps[None], self.x0[None]).sum())
@@ -155,12 +180,16 @@ class MixedProblem:
         gap = max(0.0, 1.0 - (max(bound, 0.0) / best_cost) ** (1 / power)) if best_cost > 0 else 0.0
         return Found(best, True, gap=float(gap) if gap > GAP else 0.0)
 
-    def _projected(self, program: Program, rough: Array, slopes: Array, aims: Array) -> Array | None:
-        """The nearest point with the whole numbers (and what does not change) of ``rough``."""
+    def _projected(self, program: Program, solved: Array, rough: Array, slopes: Array, aims: Array) -> Array | None:
+        """The nearest point with the whole numbers, and what does not change, of ``rough``, which ``solved`` (z) is."""
         held = ~program.continuous | (rough == self.x0)
         scale, rules = self.cost.scale, self.allowed.rules
-        lower = np.where(held, rough, np.maximum(self.allowed.lower[0], self.x0 - self.reach * scale))
-        upper = np.where(held, rough, np.minimum(self.allowed.upper[0], self.x0 + self.reach * scale))
+        slopes, constants, least, most = program.local(solved, slopes)
+        aims = aims - constants
+        lower = np.where(
+            held, rough, np.maximum(np.maximum(self.allowed.lower[0], least), self.x0 - self.reach * scale)
+        )
+        upper = np.where(held, rough, np.minimum(np.minimum(self.allowed.upper[0], most), self.x0 + self.reach * scale))
         if held.all():
             return rough
         normals, offsets = slopes * scale, aims - slopes @ self.x0

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from rocerf.recourse.costs.cost import Cost, Norm
+from rocerf.recourse.master.cells import Cell, Cells
 from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
 from rocerf.recourse.master.highs import minimised
 from rocerf.types import Array, Places
@@ -20,8 +21,8 @@ class Program:
     The first d entries of z are the columns: ``x_j = base_j + unit_j z_j``. Further entries are made as needed.
     """
 
-    def __init__(self, x0: Array, cost: Cost, allowed: FeasibleSet, reach: float) -> None:
-        self.x0, self.cost, self.allowed = x0, cost, allowed
+    def __init__(self, x0: Array, cost: Cost, allowed: FeasibleSet, reach: float, cells: Cells | None = None) -> None:
+        self.x0, self.cost, self.allowed, self.cells = x0, cost, allowed, cells
         d = len(x0)
         rules = allowed.rules
         low = np.maximum(allowed.lower[0], np.minimum(x0 - reach * cost.scale, allowed.upper[0]))
@@ -56,6 +57,12 @@ class Program:
         self._chosen: dict[int, tuple[int, int]] = {}
         for column in np.flatnonzero(self.loose):
             self._loosen(int(column), float(steps[column]), float(least[column]), float(most[column]))
+        #: For each column with pieces that moves: its cells, and the two variables of each.
+        self._choices: dict[int, list[tuple[Cell, int, int | None]]] = {}
+        if cells is not None:
+            for j in cells.lift.pieces:
+                if self.moving[j]:
+                    self._choose(j, cells.of(j, float(low[j]), float(high[j])))
         self._rules()
         self._prices()
 
@@ -83,6 +90,21 @@ class Program:
         self.lower[j], self.upper[j] = min(ends) / unit, max(ends) / unit
         self._chosen[j] = stays, count
 
+    def _choose(self, j: int, cells: list[Cell]) -> None:
+        """Column j lies in one of these cells: a 0/1 variable each, and how far inside it."""
+        parts, which, one = {j: -1.0}, [], {}
+        for cell in cells:
+            here = self._new(0.0, 1.0, whole=True)
+            inside = self._new(0.0, 1.0) if cell.high > cell.low else None
+            parts[here] = float((cell.low - self.base[j]) / self.unit[j])
+            one[here] = 1.0
+            if inside is not None:
+                parts[inside] = float((cell.high - cell.low) / self.unit[j])
+                self.rows.append(({inside: 1.0, here: -1.0}, 0.0))
+            which.append((cell, here, inside))
+        self._choices[j] = which
+        self.equal += [(parts, 0.0), (one, 1.0)]
+
     def _in_columns(self, row: Array) -> tuple[dict[int, float], float]:
         """``row x`` as coefficients of z and a constant."""
         moving = self._moving()
@@ -90,9 +112,10 @@ class Program:
         constant = float(row[still] @ self.fixed_value[still] + row[moving] @ self.base[moving])
         return {int(j): float(row[j] * self.unit[j]) for j in moving if row[j] != 0.0}, constant
 
-    def _at_most(self, row: Array, limit: float) -> None:
-        """``row x <= limit``, in lengths of the row so that tolerances mean the same everywhere."""
+    def _at_most(self, row: Array, limit: float, more: dict[int, float] | None = None) -> None:
+        """``row x + more z <= limit``, in lengths of the row so that tolerances mean the same everywhere."""
         coefficients, constant = self._in_columns(row)
+        coefficients |= more or {}
         length = max((abs(value) for value in coefficients.values()), default=0.0)
         if length == 0.0:
             size = abs(limit) + float(np.abs(row[row != 0.0]) @ np.abs(self.fixed_value[row != 0.0]))
@@ -102,9 +125,49 @@ class Program:
         self.rows.append(({j: value / length for j, value in coefficients.items()}, (limit - constant) / length))
 
     def add_cuts(self, slopes: Array, aims: Array) -> None:
-        """``slopes x >= aims``."""
-        for slope, aim in zip(slopes, aims, strict=True):
-            self._at_most(-slope, -aim)
+        """``slopes x >= aims``, x lifted where there are cells."""
+        if self.cells is None:
+            for slope, aim in zip(slopes, aims, strict=True):
+                self._at_most(-slope, -aim)
+            return
+        lift = self.cells.lift
+        rows, aims = slopes @ lift.matrix, aims - slopes @ lift.shift
+        more: list[dict[int, float]] = [{} for _ in slopes]
+        for j, pieces in lift.pieces.items():
+            weights = slopes[:, pieces.places]
+            if j not in self._choices:
+                aims = aims - (pieces(self.fixed_value[[j]]) @ weights.T)[0]
+            for cell, here, inside in self._choices.get(j, ()):
+                at_low, at_high = cell.lines(pieces, weights)
+                for cut, (low, high) in enumerate(zip(at_low.tolist(), at_high.tolist(), strict=True)):
+                    more[cut][here] = -low
+                    if inside is not None and high != low:
+                        more[cut][inside] = low - high
+        for row, aim, further in zip(rows, aims, more, strict=True):
+            self._at_most(-row, -aim, further)
+
+    def chosen_cell(self, j: int, z: Array) -> Cell:
+        """The cell that column j is in."""
+        return max(self._choices[j], key=lambda choice: z[choice[1]])[0]
+
+    def local(self, z: Array, slopes: Array) -> tuple[Array, Array, Array, Array]:
+        """Cuts (m, D) as they are inside the cells chosen: slopes (m, d) and constants (m,) in x; ends of the cells."""
+        lower, upper = np.full(len(self.x0), -np.inf), np.full(len(self.x0), np.inf)
+        if self.cells is None:
+            return slopes, np.zeros(len(slopes)), lower, upper
+        lift = self.cells.lift
+        rows, constants = slopes @ lift.matrix, slopes @ lift.shift
+        for j, pieces in lift.pieces.items():
+            weights = slopes[:, pieces.places]
+            if j not in self._choices:
+                constants = constants + (pieces(self.fixed_value[[j]]) @ weights.T)[0]
+                continue
+            cell = self.chosen_cell(j, z)
+            at_low, at_high = cell.lines(pieces, weights)
+            lower[j], upper[j] = cell.low, cell.high
+            rows[:, j] = (at_high - at_low) / (cell.high - cell.low) if cell.high > cell.low else 0.0
+            constants = constants + at_low - rows[:, j] * cell.low
+        return rows, constants, lower, upper
 
     def _rules(self) -> None:
         rules = self.allowed.rules
@@ -280,7 +343,11 @@ class Program:
         values = np.where(still, self.x0, values)
         # Own values on the grid of steps are themselves, not base + unit * n rounded.
         own = self.stepped & (np.abs(values - self.x0) <= ROUNDING * self.unit)
-        return np.clip(np.where(own, self.x0, values), self.allowed.lower[0], self.allowed.upper[0])
+        values = np.clip(np.where(own, self.x0, values), self.allowed.lower[0], self.allowed.upper[0])
+        for j in self._choices:  # to the last digit inside its cell: the next number may be of another bin
+            cell = self.chosen_cell(j, z)
+            values[j] = min(max(values[j], cell.low), cell.high)
+        return np.asarray(values)
 
     def polished(self, z: Array) -> Array:
         """The point after the linear program with all whole entries fixed, which HiGHS solves to its full precision."""

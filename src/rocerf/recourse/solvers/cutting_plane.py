@@ -115,7 +115,8 @@ def _solve_wave(
     pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
     solution.outcomes[wave] = Outcome.GAVE_UP
     open_, reader = wave, _Reader(promise, master.X0)
-    shared = None if isinstance(promise, Learning) or len(wave) < MANY_PEOPLE else _Shared.none(master.X0.shape[1])
+    alone = isinstance(promise, Learning) or len(wave) < MANY_PEOPLE
+    shared = None if alone else _Shared.none(promise.lifted(master.X0[:1]).shape[1])
     for round_ in range(max_rounds):
         cheapest = master.cheapest(open_, *pool.of(open_), delta + GUARD)
         points, reachable, failed = cheapest.points, cheapest.found, cheapest.failed
@@ -156,7 +157,7 @@ def _cut_off(
     """Keep the points at which the promise holds, and cut off the others; whose they are."""
     refuted = np.zeros(len(people), dtype=bool)
     if shared is not None:
-        slopes, constants, refuted = shared.against(points, delta + GUARD / 2)
+        slopes, constants, refuted = shared.against(promise.lifted(points), delta + GUARD / 2)
         pool.add(people[refuted], slopes[refuted], constants[refuted])
     read, points = people[~refuted], points[~refuted]
     reading = reader.read(read, points, delta + GUARD / 2)
@@ -164,7 +165,7 @@ def _cut_off(
     solution.count(read, reading)
     holds = reading.values >= delta + GUARD / 2
     solution.keep(read, points, reading, holds)
-    slopes, constants = reading.cuts(points)
+    slopes, constants = reading.cuts(promise.lifted(points))
     pool.add(read[~holds], slopes[~holds], constants[~holds])
     if shared is not None:
         shared.add(slopes[~holds], constants[~holds])

@@ -12,6 +12,8 @@ holds, and the cheapest of all is returned.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rocerf.promises.promise import NearPoint, Promise
@@ -69,7 +71,7 @@ class _Search:
     def _linearise(self, people: Places, points: Array) -> tuple[Array, Array]:
         """Read at points (Q, d) and remember the linearisations there, the oldest making room."""
         self.reads[people] += 1
-        slopes, constants = self.promise.read(points).cuts(points)
+        slopes, constants = self.promise.read(points).cuts(self.promise.lifted(points))
         self.slopes[people] = np.concatenate([slopes[:, None], self.slopes[people, :-1]], axis=1)
         self.constants[people] = np.concatenate([constants[:, None], self.constants[people, :-1]], axis=1)
         return slopes, constants
@@ -109,7 +111,7 @@ class _Search:
             return bool(len(lost))
         near, reach = self.master.of(people), (self.trust[people, None] * self.master.cost.scale)
         nearby = near.allowed.within(self.best[people] - reach, self.best[people] + reach)
-        trusted = Master(near.X0, near.cost, nearby).cheapest(
+        trusted = replace(near, allowed=nearby).cheapest(
             np.arange(len(people)), self.slopes[people], self.constants[people], self.aim + GUARD / 2
         )
         reachable = trusted.found
