@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import rocerf
 from length import share
@@ -152,7 +153,9 @@ def test_raw_data_sets(name: str) -> None:
 # --- what is not affine, as an estimator ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("last", [classifier(), GradientBoostingClassifier(n_estimators=10, random_state=0)])
+@pytest.mark.parametrize(
+    "last", [DecisionTreeClassifier(random_state=0), GradientBoostingClassifier(n_estimators=10, random_state=0)]
+)
 def test_other_pipelines_become_estimators_over_schema_space(last: Any, tmp_path: Any) -> None:
     frame, y = applicants(120)
     bins = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")

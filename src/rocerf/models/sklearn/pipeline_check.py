@@ -56,7 +56,7 @@ def refuse_what_is_not_affine(probe: Probe, found: AffineMap, frame: pd.DataFram
 def _refuse_random_rows(probe: Probe, found: AffineMap) -> None:
     points = random_points(probe, found, RANDOM_ROWS, np.random.default_rng(0))
     try:
-        same = close(_images(probe, points), found, points, probe.tolerance)
+        same = close(_images(probe, points), found, points, probe.tolerance_of(found))
     except CannotTransformError as error:
         raise not_affine(_blamed(probe, found), f"some values make it fail ({error})") from error
     if not same:
@@ -113,14 +113,14 @@ def _fills_hold(probe: Probe, found: AffineMap, points: Array, gaps: list[list[s
         return np.zeros(len(points), bool)
     # Relative to what is usual in a column: where 0 is filled in, nothing but rounding would be left of it.
     scale = found.scale(np.vstack([X, probe.ranges.low, probe.ranges.high]))
-    good = np.abs(images - found(X)) <= probe.tolerance * scale  # false for NaN
+    good = np.abs(images - found(X)) <= probe.tolerance_of(found) * scale  # false for NaN
     return np.asarray(good.all(axis=1))
 
 
 def _same_on(probe: Probe, found: AffineMap, frame: pd.DataFrame, X: Array) -> bool:
     for start in range(0, len(X), CHUNK):
         part = slice(start, start + CHUNK)
-        if not close(probe.steps(frame.iloc[part]), found, X[part], probe.tolerance):
+        if not close(probe.steps(frame.iloc[part]), found, X[part], probe.tolerance_of(found)):
             return False
     return True
 
@@ -172,7 +172,7 @@ def _blamed(probe: Probe, found: AffineMap) -> list[str]:
             continue
         expected = found(changed) - found(before)
         scale = found.scale(np.vstack([before, changed]))
-        if not (np.abs(moved - expected).max(axis=0, initial=0.0) <= 2 * probe.tolerance * scale).all():
+        if not (np.abs(moved - expected).max(axis=0, initial=0.0) <= 2 * probe.tolerance_of(found) * scale).all():
             blamed.append(name)
     # Where some values make it fail, every change does: then only columns whose own values do are to blame.
     return blamed if len(blamed) < len(probe.places) else _failing_alone(probe, found, after) or blamed
@@ -184,7 +184,7 @@ def _failing_alone(probe: Probe, found: AffineMap, after: Array) -> list[str]:
         points = np.tile(probe.base, (len(after), 1))
         points[:, part] = after[:, part]
         try:
-            same = close(_images(probe, points), found, points, probe.tolerance)
+            same = close(_images(probe, points), found, points, probe.tolerance_of(found))
         except CannotTransformError:
             same = False
         if not same:
@@ -196,8 +196,8 @@ def not_affine(columns: list[str], said: str) -> UnsupportedModelError:
     """The refusal, with what can be done instead."""
     shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
     return UnsupportedModelError(
-        f"Expected preprocessing in which each column of the DataFrame counts by itself (scaling, encoding, bins, "
-        f"logarithms, splines, one value for missing ones), got one in which that is not so"
+        f"Expected preprocessing that counts each column of the DataFrame by itself (scaling, encoding, bins, "
+        f"logarithms, splines, one value for missing ones), got one that does not"
         f"{f' in {shown}' if columns else ''}: {said}. Make the step that joins columns (products, ratios, neighbours, "
         "...) outside the pipeline, so that the DataFrame has its result as a column; or take the pipeline over as it "
         "is, for promise='simulated', with otherwise='estimator'."

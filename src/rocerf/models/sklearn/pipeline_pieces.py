@@ -48,6 +48,12 @@ class AdditiveMap(AffineMap):
     """``T(x) = matrix x + shift + sum of pieces``, the columns of matrix that have pieces being 0."""
 
     pieces: Mapping[int, Pieces] = field(default_factory=dict)
+    curves: bool = False
+
+    @property
+    def curved(self) -> bool:
+        """Whether some of the pieces follow a curve."""
+        return self.curves
 
     def __call__(self, X: Array) -> Array:
         """Images (m, q) of points (m, d)."""
@@ -82,11 +88,14 @@ def additive_map(probe: Probe, X: Array, missing: NDArray[np.bool_]) -> Additive
     affine = probe.found()
     start = probe.images(probe.base[None])[0]
     matrix, shift, fills, pieces = affine.matrix.copy(), affine.shift.copy(), dict(affine.fills), {}
+    curved = False
     numbers = [feature for feature in probe.frames.schema if feature.kind is not Kind.CATEGORICAL]
     without = probe.images_without([feature.name for feature in numbers])
     for feature, gone in zip(numbers, without, strict=True):
         j, known = probe.places[feature.name].start, X[~missing[:, probe.places[feature.name].start], :]
-        found = _Asked.of(probe, feature, j, known[:, j], start).pieces()
+        asked = _Asked.of(probe, feature, j, known[:, j], start)
+        found = asked.pieces()
+        curved = curved or (found is not None and not asked.consecutive)
         if found is None and (gone is None or feature.name in affine.fills):
             continue  # a straight line, on which a missing value lies too
         low, high = probe.ranges.low[j], probe.ranges.high[j]
@@ -100,7 +109,7 @@ def additive_map(probe: Probe, X: Array, missing: NDArray[np.bool_]) -> Additive
         if gone is not None:
             fills[feature.name] = stand_in(feature, known[:, j])
         pieces[j] = found.compressed(fills.get(feature.name, np.nan), None if gone is None else gone - start)
-    return AdditiveMap(matrix, shift, fills, affine.refused, frozenset(), pieces)
+    return AdditiveMap(matrix, shift, fills, affine.refused, frozenset(), pieces, curved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +185,11 @@ class _Asked:
         last = int(bad[bad > here].min(initial=len(good)))
         return replace(self, values=self.values[first:last], added=self.added[first:last])
 
+    @property
+    def consecutive(self) -> bool:
+        """Whether every value that there is was asked."""
+        return self.whole and bool((np.diff(self.values) == 1.0).all())
+
     @cached_property
     def _size(self) -> Array:
         """How much each image column changes over the training rows' values, about, (q,): rounding is a share of it."""
@@ -186,8 +200,7 @@ class _Asked:
         """The pieces of the column; None where there is one line alone."""
         if self._straight():
             return None
-        consecutive = self.whole and bool((np.diff(self.values) == 1.0).all())
-        asked = self if consecutive else self._refined()
+        asked = self if self.consecutive else self._refined()
         low, high, start, end = asked._joined()
         first, last = self._goes_on(low, high, start, end)
         return _Table(low, high, start, end, (-np.inf if first else float(low[0]), np.inf if last else float(high[-1])))

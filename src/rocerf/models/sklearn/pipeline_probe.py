@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Largest difference, relative to the size of what is added up, between an affine map and what it stands for.
 TOLERANCE = 1e-9
 
+#: The same where the map follows a curve by straight pieces.
+CURVED_TOLERANCE = 2e-7
+
 #: The same where the user's columns are numbers of single precision.
 NARROW_TOLERANCE = 1e-5
 
@@ -63,6 +66,11 @@ class AffineMap:
     def marks(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Names of columns whose fill only marks that the number is missing; here a fill counts as the number."""
         return ()
+
+    @property
+    def curved(self) -> bool:
+        """Whether the map only comes close to what it stands for."""
+        return False
 
     def inside(self, points: Array) -> Array:
         """Points (m, d) where the map is known: everywhere."""
@@ -235,6 +243,10 @@ class Probe:
     def tolerance(self) -> float:
         """The largest relative difference that counts as none."""
         return NARROW_TOLERANCE if bits_of(*self.frames.dtypes.values()) < 64 else TOLERANCE
+
+    def tolerance_of(self, found: AffineMap) -> float:
+        """The largest relative difference from this map that counts as none."""
+        return max(self.tolerance, CURVED_TOLERANCE) if found.curved else self.tolerance
 
 
 def close(images: Array, found: AffineMap, X: Array, tolerance: float) -> bool:

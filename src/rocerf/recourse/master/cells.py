@@ -89,10 +89,12 @@ class Cells:
         divided = False
         for column, starts in self.starts.items():
             pieces = self.lift.pieces[column]
-            here = int(pieces.piece_of(point[[column]])[0])
-            before = max((start for start in starts if start <= here), default=0)
-            after = min((start for start in starts if start > here), default=len(pieces))
-            if after - before > 1:
-                starts |= {here, here + 1, (before + here) // 2, (here + 1 + after) // 2}
-                divided = True
+            # Where two pieces meet, the point may be the end of the one or the beginning of the other.
+            beside = np.nextafter(point[column], [-np.inf, np.inf])
+            for here in sorted(set(pieces.piece_of(np.array([beside[0], point[column], beside[1]])).tolist())):
+                before = max((start for start in starts if start <= here), default=0)
+                after = min((start for start in starts if start > here), default=len(pieces))
+                if after - before > 1:
+                    starts |= {here, here + 1, (before + here) // 2, (here + 1 + after) // 2}
+                    divided = True
         return divided
