@@ -157,7 +157,7 @@ def _cut_off(
     """Keep the points at which the promise holds, and cut off the others; whose they are."""
     refuted = np.zeros(len(people), dtype=bool)
     if shared is not None:
-        slopes, constants, refuted = shared.against(promise.lifted(points), delta + GUARD / 2)
+        slopes, constants, refuted = shared.against(reader.lifted(points), delta + GUARD / 2)
         pool.add(people[refuted], slopes[refuted], constants[refuted])
     read, points = people[~refuted], points[~refuted]
     reading = reader.read(read, points, delta + GUARD / 2)
@@ -165,7 +165,7 @@ def _cut_off(
     solution.count(read, reading)
     holds = reading.values >= delta + GUARD / 2
     solution.keep(read, points, reading, holds)
-    slopes, constants = reading.cuts(promise.lifted(points))
+    slopes, constants = reading.cuts(reader.lifted(points))
     pool.add(read[~holds], slopes[~holds], constants[~holds])
     if shared is not None:
         shared.add(slopes[~holds], constants[~holds])
@@ -179,6 +179,10 @@ class _Reader:
     def __init__(self, promise: Promise, X0: Array) -> None:
         self._promise = promise
         self._before = np.full(X0.shape, np.nan) if isinstance(promise, Rereading) else None
+
+    def lifted(self, points: Array) -> Array:
+        """Points (P, d) in the space of cuts."""
+        return self._promise.lifted(points)
 
     def read(self, people: Places, points: Array, target: float) -> Reading:
         if self._before is None or not isinstance(self._promise, Rereading):
