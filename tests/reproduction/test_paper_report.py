@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 from paper_runs import ALPHAS, build, cases, method_row, write
+from rocerf.drawing import COLOURS, MARKERS
 from rocerf.errors import FileFormatError
 from rocerf.evaluation.methods import METHODS as RUN
-from rocerf.evaluation.plots import COLOURS, MARKERS
 from rocerf.html import Details, Figure, Paragraph, Part, Points, Section, Table
 from rocerf.reproduction.curve_figures import draw_curves, panel_words, panels_of
 from rocerf.reproduction.figures import SHADES, _shade, draw_sensitivity, look

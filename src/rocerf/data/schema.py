@@ -233,6 +233,11 @@ class FeatureSchema:
 
         return as_table(self)
 
+    def _repr_html_(self) -> str:
+        from rocerf.html import tag
+
+        return tag("pre", str(self))
+
     def edit(self, name: str, /, **changes: Any) -> FeatureSchema:
         """The schema with some fields of one feature replaced.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
 from rocerf.types import Array, Places, Progress
+
+if TYPE_CHECKING:
+    from rocerf.drawing import Picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,33 @@ class Attacks:
             retrainings=np.concatenate([np.empty(0, np.intp), *(f.retrainings for f in findings)]),
             searches=tuple(dict.fromkeys(name for f in findings for name in f.ran)),
         )
+
+    def plot(self) -> Picture:
+        """Every point's score after the worst deletion found for it, from low to high; accepted from 0 on."""
+        from rocerf.drawing import COLOURS, Picture, canvas
+
+        scores = np.sort(self.scores)
+        finite = np.where(np.isfinite(scores), scores, np.nan)
+        kept = int((scores >= 0).sum())
+        with canvas(6.4, 3.2) as (figure, (axes,)):
+            for mask, name, marker in ((scores >= 0, "retrained", "^"), (scores < 0, "roar", "v")):
+                axes.plot(np.flatnonzero(mask), finite[mask], marker, color=COLOURS[name], markersize=5)
+            axes.axhline(0, color="0.3", linewidth=1)
+            axes.set_xlabel("points, from the most harmed on")
+            axes.set_ylabel("score after the deletion")
+            axes.set_title(f"{kept} of {len(scores)} points survive the worst deletion found", loc="left")
+        return Picture(f"{kept} of {len(scores)} points survive the worst deletion found for them.", figure)
+
+    def _repr_html_(self) -> str:
+        from rocerf.html import Table
+
+        rows = [
+            (str(place), f"{score:.3f}", "accepted" if score >= 0 else "refused", found, str(int(count)))
+            for place, (score, found, count) in enumerate(
+                zip(self.scores, self.found_by, self.retrainings, strict=True)
+            )
+        ]
+        return Table(("point", "score after the deletion", "", "found by", "models retrained"), rows[:20]).html()
 
     @property
     def deleted_ids(self) -> tuple[NDArray[Any], ...]:

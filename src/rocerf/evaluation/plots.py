@@ -1,54 +1,23 @@
 """Figures, drawn from results that were computed elsewhere. SVG text, ready to be put in a page.
 
-One method has one colour in every figure (Okabe and Ito's palette, safe for colour-blind readers) and one marker, so
-that print in grey can be read too.
+Style, colours and markers are those of :mod:`rocerf.drawing`.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.drawing import COLOURS, MARKERS, canvas, svg_text
+
 if TYPE_CHECKING:
     from rocerf.evaluation.demo import Method
 
-#: One colour and marker for each promise or method; a dashed line for the larger k. Two names of one thing share a
-#: colour: SCFE is the plain counterfactual, the paper's ROCERF its first-order constraint (on a stand-in for networks).
-#: `certified` and C-CHVAE are never in one figure.
-LOOKS = {
-    "plain": ("#E69F00", "s"),
-    "first_order": ("#0072B2", "o"),
-    "retrained": ("#009E73", "^"),
-    "certified": ("#CC79A7", "D"),
-    "scfe": ("#E69F00", "s"),
-    "margin": ("#000000", "."),
-    "cchvae": ("#CC79A7", "X"),
-    "cchvae_trained": ("#CC79A7", "D"),
-    "roar": ("#D55E00", "v"),
-    "rocerf": ("#0072B2", "P"),
-    "rocerf_exact": ("#0072B2", "H"),
-    "local_linear": ("#0072B2", "P"),
-    "simulated": ("#56B4E9", "*"),
-}
 #: How the figure of picked deletions names them.
 PICKED_LABELS = {"scfe": "plain (SCFE)"}
-COLOURS, MARKERS = ({name: look[place] for name, look in LOOKS.items()} for place in (0, 1))
 DASHED = ("2%",)
-
-_STYLE: dict[str, Any] = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "rocerf",  # the same figure is the same file
-    "font.family": "sans-serif",
-}
 
 
 def _look(method: Method) -> dict[str, Any]:
@@ -136,25 +105,3 @@ def draw_costs(methods: Sequence[Method]) -> str:
             label = f"mean {np.mean(cost):.2f}"
             axes.annotate(label, (np.mean(cost), place), (0, 13), textcoords="offset points", ha="center", fontsize=9)
         return svg_text(figure)
-
-
-@contextmanager
-def canvas(width: float, height: float, panels: int = 1, rows: int = 1) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """A figure drawn off screen in our style, and its panels row by row."""
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE):
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasSVG(figure)
-        yield figure, tuple(figure.subplots(rows, panels, sharey=True, squeeze=False).ravel())
-
-
-def svg_text(figure: Any) -> str:
-    """The figure as SVG, without anything that differs from run to run."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

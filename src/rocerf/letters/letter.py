@@ -137,6 +137,11 @@ class Letter:
         shown: Letter = _in_their_lines(self)
         return replace(shown, person=visible(self.person))
 
+    def _repr_html_(self) -> str:
+        from rocerf.html import tag
+
+        return tag("pre", self.to_text())
+
     def to_html(self) -> str:
         """One page that loads nothing, to be read or printed."""
         from rocerf.letters.page import as_html

@@ -26,6 +26,9 @@ from rocerf.words import Said, exact
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rocerf.data.training_set import TrainingSet
+    from rocerf.drawing import Picture
+
 
 class Status(Enum):
     """How a person's request was answered; each carries the sentence shown to users."""
@@ -130,11 +133,23 @@ class Recourse:
     retrainings: int = 0
     worst_ids: NDArray[Any] | None = field(default=None, repr=False)
     picked: str | None = None
+    schema: FeatureSchema | None = field(default=None, repr=False)
 
     @property
     def answered(self) -> bool:
         """Whether there is a point."""
         return self.status is Status.ANSWERED
+
+    def plot(self, train: TrainingSet | None = None) -> Picture:
+        """What moves, how far and within which bounds; with the training rows, where others stand."""
+        from rocerf.recourse.pictures import draw_recourse
+
+        return draw_recourse(self, train)
+
+    def _repr_html_(self) -> str:
+        from rocerf.recourse.pictures import recourse_html
+
+        return recourse_html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +230,7 @@ class Recourses:
             retrainings=0 if self.retrainings is None else int(self.retrainings[i]),
             worst_ids=None if self.worst_ids is None else self.worst_ids[i],
             picked=None if self.picked is None else self.picked.audit_of(i, self.settings.k),
+            schema=self.schema,
         )
 
     def _place(self, name: str) -> int:
@@ -233,6 +249,17 @@ class Recourses:
         mean = f", mean cost {self.costs[self.answered].mean():.3f}" if answered else ""
         s = self.settings
         return f"Recourses({answered} of {len(self)} answered{mean}; {s.promise}, k={s.k}, {s.cost})"
+
+    def plot(self) -> Picture:
+        """What the answers cost, and which changes they ask for most."""
+        from rocerf.recourse.pictures import draw_recourses
+
+        return draw_recourses(self)
+
+    def _repr_html_(self) -> str:
+        from rocerf.recourse.pictures import recourses_html
+
+        return recourses_html(self)
 
     @property
     def answered(self) -> NDArray[np.bool_]:

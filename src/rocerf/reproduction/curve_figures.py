@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import Any
 
-from rocerf.evaluation.plots import COLOURS, MARKERS, canvas, svg_text
+from rocerf.drawing import COLOURS, MARKERS, canvas, svg_text
 from rocerf.reproduction.frontier import KINDS, Frontier, Tried
 from rocerf.reproduction.published import DATASETS, METHODS, TABLES
 from rocerf.reproduction.scales import TOP, Shares, height, label_ends, log_ticks

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocerf.evaluation.plots import COLOURS, MARKERS, canvas, svg_text
+from rocerf.drawing import COLOURS, MARKERS, canvas, svg_text
 from rocerf.reproduction.curve_figures import draw_curves, panels_of
 from rocerf.reproduction.frontier import frontiers_of
 from rocerf.reproduction.published import DATASETS, METHODS, MODELS, SETTINGS, TABLES
