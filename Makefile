@@ -13,10 +13,11 @@ DEVICE ?= cpu
 export OPENBLAS_NUM_THREADS ?= 1
 # The same goes for torch and the test workers, below.
 
-.PHONY: help demo test thorough quick lint format bench validity networks picked trees docs clean
+.PHONY: help demo serve test thorough quick lint format bench validity networks picked trees docs clean
 
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
+	@echo "make serve     the service with German Credit, at http://127.0.0.1:8000, with a token for every role"
 	@echo "make test      lint, types, import contract, all tests, doctests, README examples (under eight minutes)"
 	@echo "make quick     the fast tests only (under two minutes on two cores)"
 	@echo "make thorough  all tests, the long ones at their full length (make test: a third of their cases)"
@@ -36,6 +37,13 @@ $(VENV)/core.stamp: pyproject.toml constraints.txt
 $(VENV)/dev.stamp: $(VENV)/core.stamp
 	$(PIP) -e '.[dev]'
 	@touch $@
+
+$(VENV)/service.stamp: $(VENV)/core.stamp
+	$(PIP) -e '.[service]'
+	@touch $@
+
+serve: $(VENV)/service.stamp
+	$(BIN)/rocerf serve --demo
 
 demo: $(VENV)/core.stamp
 	$(BIN)/rocerf demo --out out/demo.html

@@ -13,6 +13,7 @@ import pytest
 
 import ledgers
 from rocerf.ledger.access import Role
+from rocerf.ledger.worker import Worker
 from rocerf.letters.letter import letter_schema
 from service_desk import Desk, desk_in
 
@@ -86,6 +87,62 @@ def test_a_deletion_is_previewed_and_approved_as_the_ledger_does(desk: Desk) -> 
     assert protection.get("/api/v1/deletions", params={"urgent": True}).json()["deletions"][0]["id"] == number
 
 
+def test_a_deletion_is_carried_out_to_its_certificate(desk: Desk) -> None:
+    """Approved, ordered (202, once), done by a worker, polled; the letters that broke are replaced, and all is said."""
+    protection = desk.client(PROTECTION)
+    number = ledgers.approved(desk.ledger, "owner-7", rows=ledgers.harmful())
+    expected = desk.ledger.requests.preview(number, actor="me", keep=False)
+    key = {"Idempotency-Key": "carry-it-out"}
+    early = protection.get(f"/api/v1/deletions/{number}/certificate")
+    assert early.status_code == 409
+    ordered = [protection.post("/api/v1/deletions/carry-out", json={"requests": [number]}, headers=key) for _ in "ab"]
+    assert [answer.status_code for answer in ordered] == [202, 202]
+    place = ordered[0].headers["location"]
+    assert ordered[0].json()["id"] == ordered[1].json()["id"]
+    assert protection.get(place).json()["state"] == "waiting"
+    assert protection.post(f"{place}/retry").status_code == 409
+    Worker(desk.ledger).run_once()
+    job = protection.get(place).json()
+    assert (job["state"], job["result"]["broken"]) == ("done", len(expected.broken))
+    assert protection.get(f"/api/v1/deletions/{number}").json()["state"] == "certified"
+    certificate = protection.get(f"/api/v1/deletions/{number}/certificate").json()
+    assert certificate["rows"] == expected.rows
+    for broken in expected.broken:
+        letter = protection.get(f"/api/v1/letters/{broken}").json()
+        assert letter["state"] == "reissued"
+        assert protection.get(f"/api/v1/letters/{letter['replaced_by']}").json()["outstanding"]
+    assert desk.client(AUDITOR).post("/api/v1/audit/verify").json()["whole"]
+    assert desk.client(AUDITOR).get(f"/api/v1/deletions/{number}/certificate").json()["subject"] is None
+
+
+def test_rows_and_data_of_people_and_letters_renewed(desk: Desk) -> None:
+    protection, officer = desk.client(PROTECTION), desk.client(OFFICER)
+    assert protection.post("/api/v1/people/rows", json={"rows": {"new one": ["row-50", 3]}}).json() == {"people": 1}
+    assert desk.ledger.people.rows_of("new one") == ("row-50", 3)
+    values = {"income": 20000.5, "debt": 9000, "note": None}
+    assert officer.post("/api/v1/people/data", json={"person": "new one", "values": values}).json() == {"people": 1}
+    assert desk.ledger.people.data_of("new one") == values
+    ordered = officer.post("/api/v1/letters/renew", json={"letters": [1, 2]})
+    assert ordered.status_code == 202
+    Worker(desk.ledger).run_once()
+    assert officer.get(ordered.headers["location"]).json()["state"] == "done"
+    assert [officer.get(f"/api/v1/letters/{number}").json()["state"] for number in (1, 2)] == ["reissued"] * 2
+
+
+def test_an_approved_request_is_carried_out_by_the_hook_after(desk: Desk) -> None:
+    protection = desk.client(PROTECTION)
+    sent = {"privacy_request_id": "pri_9", "identity": {"customer": "owner-9"}}
+    number = protection.post("/api/v1/hooks/policy/pre", json=sent).json()["deletion"]["id"]
+    protection.post(f"/api/v1/deletions/{number}/verify", json={})
+    protection.post(f"/api/v1/deletions/{number}/preview")
+    protection.post(f"/api/v1/deletions/{number}/approve")
+    answers = [protection.post("/api/v1/hooks/policy/post", json=sent).json() for _ in range(2)]
+    assert answers[0]["job"]["state"] == "waiting"
+    Worker(desk.ledger).run_once()
+    assert protection.get(f"/api/v1/deletions/{number}").json()["state"] == "certified"
+    assert protection.post("/api/v1/hooks/policy/post", json=sent).json()["known"] is False
+
+
 def test_hold_resume_extend_refuse(desk: Desk) -> None:
     protection = desk.client(PROTECTION)
     number = protection.post("/api/v1/deletions", json={"person": "owner-1"}).json()["id"]
@@ -150,6 +207,7 @@ def test_the_hooks_of_a_policy(desk: Desk) -> None:
         "known": False,
         "deletion": None,
         "preview": None,
+        "job": None,
     }
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from rocerf.ledger.access import Role
 from rocerf.service.app import every_route
-from rocerf.service.permissions import PERMISSIONS
+from rocerf.service.permissions import PERMISSIONS, as_table
 from service_desk import Desk, desk_in
 
 PUBLIC = {("GET", "/health"), ("GET", "/ready"), ("GET", "/openapi.json"), ("POST", "/login"), ("POST", "/logout")}
@@ -79,3 +80,10 @@ def test_who_sees_no_person_sees_none(desk: Desk, role: Role) -> None:
     for personal in ("Erika", "owner-7", "person-", "73219.8125"):
         assert personal not in read
     assert re.search(r'"subject":\s*[0-9]', officer.get("/api/v1/letters").text)
+
+
+def test_the_guide_has_the_table_of_the_code() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
+    shown = re.search(r"<!-- roles: begin -->\n(.*?)\n<!-- roles: end -->", guide, flags=re.DOTALL)
+    assert shown is not None
+    assert shown[1] == as_table(), "docs/service.md differs from rocerf.service.permissions.as_table()"

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from rocerf.ledger import Ledger
 from rocerf.ledger.access import Access
-from rocerf.service import deletions, hooks, letters, pages, problems, sessions, status, tokens, trail
+from rocerf.service import deletions, hooks, jobs, letters, pages, problems, sessions, status, tokens, trail
 from rocerf.service.envelope import LARGEST_BODY, Envelope
 from rocerf.service.metrics import Metrics, holdings
 from rocerf.service.permissions import roles_of
@@ -61,7 +61,7 @@ def create_app(
     app.state.metrics = Metrics(lambda: holdings(ledger))
     app.state.rates = Rates(per_minute=settings.requests_per_minute, failures_per_minute=settings.failures_per_minute)
     problems.install(app)
-    for room in (status, sessions, tokens, letters, deletions, hooks, trail):
+    for room in (status, sessions, tokens, letters, deletions, jobs, hooks, trail):
         app.include_router(room.router)
     pages.install(app)
     app.add_middleware(Envelope, metrics=app.state.metrics, largest_body=settings.largest_body)

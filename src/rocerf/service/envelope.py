@@ -76,8 +76,8 @@ class Envelope:
             await self._answer(scope, receive, sealed)
         except Exception as error:
             log.error("mistake", extra={"facts": _facts(error, request_id)})
-            if status:
-                raise
+            if status:  # too late for an answer: whoever listens must see that it broke off, and nothing else
+                raise RuntimeError("the answer broke off") from None
             await (await mistake_of_ours(Request(scope)))(scope, receive, sealed)
         finally:
             self._count(scope, status, time.perf_counter() - began)

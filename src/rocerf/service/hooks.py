@@ -19,7 +19,7 @@ from rocerf.service.guard import Caller, guarded_router
 from rocerf.service.ledgers import TheLedger, own_key
 from rocerf.service.problems import documented
 from rocerf.service.resolving import Resolved, Resolver
-from rocerf.service.views import DeletionView, PreviewView
+from rocerf.service.views import DeletionView, JobView, PreviewView
 
 router = guarded_router(prefix="/api/v1/hooks", tags=["hooks"])
 
@@ -80,6 +80,7 @@ class PolicyAnswer(BaseModel):
     known: bool = Field(description="Whether the person is in the ledger.")
     deletion: DeletionView | None = None
     preview: PreviewView | None = None
+    job: JobView | None = None
 
 
 @router.post("/deletion", status_code=202, responses=_PROBLEMS)
@@ -114,12 +115,19 @@ def before(request: Request, ledger: TheLedger, caller: Caller, call: PolicyCall
 def after(request: Request, ledger: TheLedger, caller: Caller, call: PolicyCall) -> PolicyAnswer:
     """After it was carried out elsewhere: every outstanding letter is checked against the model without the rows.
 
-    A request that is approved here is carried out by the next batch; one that is not waits for its approval.
+    A request that is approved here is carried out at once, by the job in the answer; one that is not waits for its
+    approval.
     """
     made = _received(request, ledger, caller, call)
     if made is None:
         return PolicyAnswer(halt=False, known=False)
-    return _answered(ledger, caller, made)
+    answer = _answered(ledger, caller, made)
+    if made.state is RequestState.APPROVED and made.batch is None:
+        job = ledger.deletions.carry_out(
+            made.id, actor=caller.actor, idempotency_key=own_key(caller, f"policy:{call.privacy_request_id}")
+        )
+        answer.job = JobView.of(job)
+    return answer
 
 
 def _resolved(request: Request, ledger: Ledger, identity: dict[str, str]) -> Resolved | None:

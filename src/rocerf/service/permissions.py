@@ -56,6 +56,14 @@ PERMISSIONS: dict[Endpoint, frozenset[Role] | None] = {
     ("POST", "/api/v1/deletions/{number}/hold"): frozenset({PROTECTION}),
     ("POST", "/api/v1/deletions/{number}/resume"): frozenset({PROTECTION}),
     ("POST", "/api/v1/deletions/{number}/extend"): frozenset({PROTECTION}),
+    ("POST", "/api/v1/deletions/carry-out"): frozenset({PROTECTION}),
+    ("GET", "/api/v1/deletions/{number}/certificate"): EVERYBODY,
+    ("POST", "/api/v1/letters/renew"): frozenset({OFFICER}),
+    ("GET", "/api/v1/jobs"): EVERYBODY,
+    ("GET", "/api/v1/jobs/{number}"): EVERYBODY,
+    ("POST", "/api/v1/jobs/{number}/retry"): frozenset({PROTECTION, ADMIN}),
+    ("POST", "/api/v1/people/rows"): frozenset({PROTECTION}),
+    ("POST", "/api/v1/people/data"): frozenset({OFFICER}),
     ("POST", "/api/v1/hooks/deletion"): frozenset({PROTECTION}),
     ("POST", "/api/v1/hooks/policy/pre"): frozenset({PROTECTION}),
     ("POST", "/api/v1/hooks/policy/post"): frozenset({PROTECTION}),
@@ -81,3 +89,13 @@ def roles_of(method: str, path: str) -> frozenset[Role] | None:
         raise OptionError(
             f"Expected a line of the table of permissions for {method} {path}, got none; declare who may."
         ) from None
+
+
+def as_table() -> str:
+    """The programs' part of the table as Markdown, as the administrator's guide has it."""
+    lines = ["| | " + " | ".join(role.value for role in Role) + " |", "|---|" + "---|" * len(Role)]
+    for (method, path), roles in PERMISSIONS.items():
+        if path.startswith(("/api/", "/metrics")) and roles is not None:
+            marks = ("yes" if role in roles else "" for role in Role)
+            lines.append(f"| `{method} {path}` | " + " | ".join(marks) + " |")
+    return "\n".join(lines)
