@@ -41,6 +41,7 @@ from rocerf.errors import (
     OptionError,
     UnsupportedModelError,
 )
+from rocerf.models.design import Design
 from rocerf.models.ensembles import SmoothEnsemble
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.model import (
@@ -51,6 +52,8 @@ from rocerf.models.model import (
     Smooth,
 )
 from rocerf.models.network import objective as neural
+from rocerf.models.network.ensemble import NetworkEnsemble
+from rocerf.models.network.network import Architecture, Mlp
 from rocerf.models.network.options import NetworkOptions
 from rocerf.models.network.retraining import OwnTraining
 
@@ -573,3 +576,19 @@ def test_without_torch_a_network_names_the_extra_and_all_else_works(ask: str) ->
 def test_every_refusal_here_is_an_error_of_ours() -> None:
     for error in (DidNotTrainError, FileFormatError, OptionError, UnsupportedModelError, DataError, ColumnError):
         assert issubclass(error, RocerfError)
+
+
+@pytest.mark.parametrize("hidden_layers", [1, 2, 3])
+def test_slopes_written_out_are_those_of_autograd(hidden_layers: int) -> None:
+    class Other(Mlp):  # the same network, of which nothing is known
+        pass
+
+    architecture = Architecture.of(4, width=7, hidden_layers=hidden_layers)
+    rng = np.random.default_rng(3)
+    design = Design(np.ones(4), np.array([1.0, 2.0, 0.5, 3.0]), intercept=False)
+    X, weights = rng.normal(size=(6, 4)) * 40, rng.normal(size=(3, 6))  # softplus is linear above 20
+    stack = architecture.initial([1, 2, 3])
+    modules = (architecture.module(), Other(architecture).double())
+    ours, theirs = (NetworkEnsemble.of(module, stack, design, 0.3).scores_and_pullback(X) for module in modules)
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(ours[1](weights), theirs[1](weights), rtol=1e-12, atol=1e-13)

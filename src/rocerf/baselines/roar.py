@@ -73,7 +73,7 @@ class ParameterBox(Promise):
     True
     """
 
-    name = "plain"
+    name = "parameter_box"
     model: FirstOrderModel
 
     def __init__(self, model: FirstOrderModel, delta_max: float = 0.1) -> None:
@@ -125,7 +125,7 @@ class LocalBox(PerPerson):
     parameters.
     """
 
-    name = "plain"
+    name = "local_box"
 
     def __init__(self, model: Refittable, delta_max: float = 0.1, *, seed: int = 0) -> None:
         super().__init__(model, 0)

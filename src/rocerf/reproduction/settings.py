@@ -246,7 +246,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "theorem_sizes": (1000, 4000, 16000),
     },
     "cpu": {
-        "people": 120,
+        "people": 100,
         "sensitivity_k": (0.005, 0.02, 0.05),
         "epochs": {"german-as-published": LONGER, "adult": SHORTER},
         "worst_people": 30,

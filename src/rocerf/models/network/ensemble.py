@@ -13,7 +13,7 @@ import torch
 from torch.func import functional_call, vmap
 
 from rocerf.models.design import Design
-from rocerf.models.network.network import Tensor, state_names
+from rocerf.models.network.network import Mlp, Tensor, forward_and_pullback, state_names
 from rocerf.types import Array
 
 #: Scores computed at a time, networks times people: bounds the memory of their hidden layers.
@@ -75,6 +75,8 @@ class NetworkEnsemble:
 
     def scores_and_pullback(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Scores (M, P), and the map from weights (M, P) to the weighted sum of slopes in x, (P, d)."""
+        if type(self.module) is Mlp:  # a subclass may do otherwise
+            return self._by_hand(X)
         points = self._tensor(X).requires_grad_()
         scores = self._forward(points)
 
@@ -83,3 +85,15 @@ class NetworkEnsemble:
             return np.asarray(slopes.cpu().numpy() / self.design.scale)
 
         return scores.detach().cpu().numpy(), pullback
+
+    def _by_hand(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """The same for networks whose layers we know, without autograd."""
+        with torch.no_grad():
+            logits, back = forward_and_pullback(self.stack, self._tensor(X))
+
+        def pullback(weights: Array) -> Array:
+            with torch.no_grad():
+                slopes = back(torch.as_tensor(weights, device=logits.device))
+            return np.asarray(slopes.cpu().numpy() / self.design.scale)
+
+        return (logits - self.offset).cpu().numpy(), pullback
