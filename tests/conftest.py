@@ -15,6 +15,7 @@ import pytest
 # So that "from shared_data import ..." works from every test folder and under every import mode.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from postgres import postgres  # noqa: F401 (a fixture for all)
 from shared_data import REASON, SHARED
 
 # Processes that tests start find the package where this one does, in whatever folder they run, installed or not.

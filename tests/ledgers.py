@@ -17,6 +17,9 @@ from rocerf.ledger import Ledger, Policy
 PLANTED = {"income": 73219.8125, "debt": -41987.65625}
 UNTIL = date(2027, 3, 1)
 
+#: Ledgers that a test opened, closed when it is over.
+OPEN: list[Ledger] = []
+
 
 class Clock:
     """A clock that stands still, and jumps when told to."""
@@ -73,7 +76,9 @@ def asking(model: Any, count: int = 6) -> pd.DataFrame:
 def opened(folder: Path, clock: Clock | None = None, url: str | None = None, **policy: Any) -> Ledger:
     """A ledger in this folder, or in another database with its keys in the folder."""
     where = url or f"sqlite:///{folder}/ledger.db"
-    return Ledger.open(where, keys=folder / "ledger.keys", clock=clock or Clock(), policy=Policy(**policy))
+    ledger = Ledger.open(where, keys=folder / "ledger.keys", clock=clock or Clock(), policy=Policy(**policy))
+    OPEN.append(ledger)
+    return ledger
 
 
 def filled(ledger: Ledger, count: int = 6, **options: Any) -> Ledger:

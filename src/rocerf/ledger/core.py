@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from rocerf.errors import NotInLedgerError, OptionError
 from rocerf.ledger import chain
 from rocerf.ledger.database import Database
+from rocerf.ledger.failpoints import reached
 from rocerf.ledger.keys import SUBJECT, KeyFile, opened, sealed
 from rocerf.ledger.tables import Base, PayloadRow, SubjectRow
 
@@ -85,7 +86,9 @@ class Core:
         private: bytes | None = None,
     ) -> int:
         """Add a link to the audit chain in this transaction; ``private`` goes under the subject's key. Its number."""
-        return chain.append(session, self.keys, self.now(), kind, actor, facts, subject=subject, private=private)
+        seq = chain.append(session, self.keys, self.now(), kind, actor, facts, subject=subject, private=private)
+        reached(f"noted:{kind}")
+        return seq
 
     def subject(self, session: Session, name: str) -> int:
         """The number of the person that the user calls so, a new one if there is none; their key is made."""

@@ -6,7 +6,8 @@ the steps before it kept, so it comes out the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Session
 from rocerf.errors import OptionError, TransitionError
 from rocerf.ledger import erasing, rechecking
 from rocerf.ledger.certificates import certificate_of, certify
+from rocerf.ledger.chain import note_mark
 from rocerf.ledger.core import Broken, Core, found_or_refused
 from rocerf.ledger.failpoints import reached
 from rocerf.ledger.jobs import DELETION, Jobs, Lease, job_of
@@ -127,13 +129,17 @@ class Deletions:
                 for row in requests_of(session, batch):
                     row.batch = None
 
-    def _kept(self, session: Session, lease: Lease, batch: BatchRow, step: str, **facts: Any) -> None:
-        """Note in this transaction that a step is done; whoever lost the job meanwhile keeps nothing."""
-        job: JobRow = self.jobs.fence(session, lease)
-        job.step = batch.step = step
-        batch.facts = {**batch.facts, **facts}
-        session.flush()
-        reached(f"{step}:in-transaction")
+    @contextmanager
+    def _step(self, step: str, number: int, lease: Lease) -> Iterator[tuple[Session, BatchRow, dict[str, Any]]]:
+        """The transaction of a step, with what it finds out to be noted; whoever lost the job meanwhile has none."""
+        with self.core.database.writing() as session:
+            job: JobRow = self.jobs.fence(session, lease)
+            batch, facts = session.get_one(BatchRow, number), dict[str, Any]()
+            yield session, batch, facts
+            job.step = batch.step = step
+            batch.facts = {**batch.facts, **facts}
+            session.flush()
+            reached(f"{step}:in-transaction")
 
     def _unlearn(self, number: int, lease: Lease) -> None:
         """Train anew without the rows of all requests; the new version judges from here on."""
@@ -150,11 +156,13 @@ class Deletions:
         new = explainer.forget(ours) if ours else explainer
         content = to_bytes(new) if ours else b""
         reached("unlearn:computed")
-        with self.core.database.writing() as session:
-            batch = session.get_one(BatchRow, number)
+        with self._step("unlearn", number, lease) as (session, batch, facts):
             row = self.models.current_row(session)
-            if row.id != current:  # somebody registered another model meanwhile: once more, from that one
-                raise TransitionError("Expected the model to stay while rows were forgotten, got another; try again.")
+            if row.id != current:
+                raise TransitionError(
+                    "Expected the model to stay the same while rows were forgotten, got another that was registered "
+                    "meanwhile; the job is tried again, from that one."
+                )
             after, sha = current, ""
             if ours:
                 after = self.models.add(
@@ -164,11 +172,9 @@ class Deletions:
             batch.version_before, batch.version_after, batch.rows = current, after, len(ours)
             for request in requests_of(session, batch):
                 set_state(request, RequestState.UNLEARNED)
-                known = set(ours)
-                request.rows = len([i for i in rows_named(self.core, self.people, session, request) if i in known])
-            facts = {"batch": number, "rows": len(ours), "version": after, "sha256": sha}
-            self.core.note(session, "model unlearned", batch.actor, facts)
-            self._kept(session, lease, batch, "unlearn", rows=len(ours), version=after)
+                request.rows = len(set(ours).intersection(rows_named(self.core, self.people, session, request)))
+            facts.update(rows=len(ours), version=after)
+            self.core.note(session, "model unlearned", batch.actor, {"batch": number, **facts, "sha256": sha})
 
     def _recheck(self, number: int, lease: Lease) -> None:
         """Hold every outstanding letter against the new version."""
@@ -176,14 +182,12 @@ class Deletions:
             after = session.get_one(BatchRow, number).version_after
             assert after is not None
         self.models.explainer(after)  # loaded before the transaction begins
-        with self.core.database.writing() as session:
-            batch = session.get_one(BatchRow, number)
+        with self._step("recheck", number, lease) as (session, batch, facts):
             asked = requests_of(session, batch)
-            found = rechecking.recheck(session, self.core, self.models, batch, [row.subject for row in asked])
+            facts.update(rechecking.recheck(session, self.core, self.models, batch, [row.subject for row in asked]))
             for request in asked:
                 set_state(request, RequestState.RECHECKED)
-            self.core.note(session, "letters rechecked", batch.actor, {"batch": number, **found})
-            self._kept(session, lease, batch, "recheck", **found)
+            self.core.note(session, "letters rechecked", batch.actor, {"batch": number, **facts})
 
     def _reissue(self, number: int, lease: Lease) -> None:
         """New letters for the broken ones, or the old ones are honoured."""
@@ -191,50 +195,41 @@ class Deletions:
             batch = session.get_one(BatchRow, number)
             asked = [row.subject for row in requests_of(session, batch)]
             prepared = rechecking.prepared(session, self.core, self.models, batch, asked)
-        with self.core.database.writing() as session:
-            batch = session.get_one(BatchRow, number)
-            facts = rechecking.settle(session, self.core, batch, asked, prepared)
+        with self._step("reissue", number, lease) as (session, batch, facts):
+            facts.update(rechecking.settle(session, self.core, batch, asked, prepared))
             self.core.note(session, "broken letters settled", batch.actor, {"batch": number, **facts})
-            self._kept(session, lease, batch, "reissue", **facts)
 
     def _erase(self, number: int, lease: Lease) -> None:
         """Remove from the tables what is left of the people and of earlier versions."""
-        with self.core.database.writing() as session:
-            batch = session.get_one(BatchRow, number)
-            facts = erasing.erase(session, self.core, batch, requests_of(session, batch))
+        with self._step("erase", number, lease) as (session, batch, facts):
+            facts.update(erasing.erase(session, self.core, batch, requests_of(session, batch)))
             told = {"batch": number, **{name: facts[name] for name in ("subjects", "versions")}}
             self.core.note(session, "data erased", batch.actor, told)
-            self._kept(session, lease, batch, "erase", **facts)
 
     def _compact(self, number: int, lease: Lease) -> None:
         """Destroy the keys, remove copies, and write the database anew without what was deleted."""
         with self.core.database.reading() as session:
-            facts = dict(session.get_one(BatchRow, number).facts)
-        erasing.destroy_keys(self.core, facts)
+            known = dict(session.get_one(BatchRow, number).facts)
+        erasing.destroy_keys(self.core, known)
         reached("compact:keys-destroyed")
-        self.models.dropped([int(version) for version in facts["versions"]])
-        copies = erasing.remove_copies(self.core, facts)
+        self.models.dropped([int(version) for version in known["versions"]])
+        copies = erasing.remove_copies(self.core, known)
         reached("compact:copies-removed")
         erasing.compact(self.core)
         reached("compact:compacted")
-        with self.core.database.writing() as session:
-            batch = session.get_one(BatchRow, number)
+        with self._step("compact", number, lease) as (session, batch, facts):
             for request in requests_of(session, batch):
                 set_state(request, RequestState.PURGED)
             self.core.note(session, "traces removed", batch.actor, {"batch": number, "copies": copies})
-            self._kept(session, lease, batch, "compact", copies=copies)
+            facts["copies"] = copies
 
     def _certify(self, number: int, lease: Lease) -> None:
         """Say what was removed from where, for each request."""
-        with self.core.database.writing() as session:
-            batch = session.get_one(BatchRow, number)
+        with self._step("certify", number, lease) as (session, batch, _):
             for request in requests_of(session, batch):
                 certify(session, self.core, batch, request)
                 set_state(request, RequestState.CERTIFIED)
-            self._kept(session, lease, batch, "certify")
         with self.core.database.reading() as session:
-            from rocerf.ledger.chain import note_mark
-
             note_mark(session, self.core.keys)
 
 
