@@ -82,7 +82,7 @@ def expected(template: Template) -> dict[str, Any]:
 
 
 def outcome(ledger: Ledger) -> dict[str, Any]:
-    """Everything that is kept, but for random numbers and times; numbers by their order, since PostgreSQL skips some."""
+    """Everything that is kept, but for random numbers and times; numbers by their order, as PostgreSQL skips some."""
     assert ledger.audit.verify().faults == ()
     letters, requests, versions = ledger.letters.find(limit=1000), ledger.requests.find(), ledger.models.all()
     place = {one.id: at for at, one in enumerate(letters)} | {None: None}
