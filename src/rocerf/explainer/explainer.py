@@ -284,6 +284,7 @@ class Rocerf:
         language: str | Language = "en",
         digits: int = 3,
         refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
+        ranges: bool = False,
     ) -> tuple[Letter, ...]:
         """A letter for each person: what to change, what was held fixed, the promise, until when it is valid.
 
@@ -291,7 +292,8 @@ class Rocerf:
         cheapest first. Numbers are rounded to so many significant ``digits`` in the direction of the change, and every
         point is checked again as it is written: against the rules, the model in use and the promise. Letters are of
         today where ``issued`` is left out. ``refusal_reasons``, by name or one list a person, get a section of their
-        own.
+        own. A number inside a bin is written as the bin ("between 12 and 23 months"): all of it was checked at once.
+        With ``ranges`` so is whatever a person may overshoot without any model scoring lower ("at least 1,000").
         """
         from rocerf.letters.writing import write_letters
 
@@ -304,6 +306,7 @@ class Rocerf:
             language=language,
             digits=digits,
             refusal_reasons=refusal_reasons,
+            ranges=ranges,
         )
 
     def recheck(

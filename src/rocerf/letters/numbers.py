@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rocerf.data.feature import Kind
 from rocerf.recourse.gate import Verdict
 from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.ranges import Ranges, ranges_around
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
 
@@ -59,6 +60,22 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
     was_rounded = np.zeros(len(recourses), bool)
     was_rounded[people] = (verdict.points != exact).any(axis=1) & verdict.passed
     return _with_points(explainer, recourses, people, verdict), was_rounded
+
+
+def stated_ranges(explainer: Rocerf, recourses: Recourses, *, overshoot: bool) -> Ranges:
+    """Ranges that hold around the points that letters state, (P, d); without width where there is none.
+
+    Inside bins always, and with ``overshoot`` onwards in the direction of a change.
+    """
+    low, high = recourses.matrix.copy(), recourses.matrix.copy()
+    people = np.flatnonzero(recourses.answered)
+    if len(people):
+        X0, points = recourses.people[people], recourses.matrix[people]
+        missing: list[Sequence[str]] = [() if recourses.missing is None else recourses.missing[i] for i in people]
+        allowed, schema = explainer.problem(X0, missing).allowed, recourses.schema
+        found = ranges_around(explainer.gate, points, allowed, schema, missing, recourses.frames, overshoot=overshoot)
+        low[people], high[people] = found.low, found.high
+    return Ranges(low, high)
 
 
 def _with_points(explainer: Rocerf, recourses: Recourses, people: NDArray[np.intp], verdict: Verdict) -> Recourses:

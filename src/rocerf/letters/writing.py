@@ -19,8 +19,9 @@ from rocerf.data.feature import Kind
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.errors import DataError, OptionError
 from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
-from rocerf.letters.numbers import stated
+from rocerf.letters.numbers import stated, stated_ranges
 from rocerf.models.options import positive_whole
+from rocerf.recourse.ranges import Ranges, readable_range
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
 from rocerf.visible import one_line, visible
@@ -56,6 +57,7 @@ def write_letters(
     language: str | Language = "en",
     digits: int = 3,
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
+    ranges: bool = False,
 ) -> tuple[Letter, ...]:
     """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
     letters, _ = letters_and_points(
@@ -67,6 +69,7 @@ def write_letters(
         language=language,
         digits=digits,
         refusal_reasons=refusal_reasons,
+        ranges=ranges,
     )
     return letters
 
@@ -81,6 +84,7 @@ def letters_and_points(
     language: str | Language = "en",
     digits: int = 3,
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
+    ranges: bool = False,
 ) -> tuple[tuple[Letter, ...], tuple[Recourses, ...]]:
     """A letter for each person, and the batches with the very points that the letters state: rounded, checked anew."""
     language, digits = language_named(language), _digits(digits)
@@ -96,7 +100,8 @@ def letters_and_points(
     names = batches[0].names
     given = _reasons(refusal_reasons, names)
     checked = [stated(explainer, batch, digits) for batch in batches]
-    writer = _Writer(batches[0], language, explainer, checked)
+    around = [stated_ranges(explainer, batch, overshoot=ranges) for batch, _ in checked]
+    writer = _Writer(batches[0], language, explainer, checked, around)
     letters = [writer.letter(person, name) for person, name in enumerate(names)]
     version = "" if model_version is None else str(model_version)
     dated = tuple(
@@ -227,6 +232,8 @@ class _Writer:
     explainer: Rocerf
     #: The batches as letters state them, and whose numbers were rounded.
     checked: Sequence[tuple[Recourses, NDArray[np.bool_]]]
+    #: Around the points of each batch, ranges that hold.
+    around: Sequence[Ranges]
 
     def letter(self, person: int, name: Any) -> Letter:
         """What the person of this name reads, but for dates, version and reasons."""
@@ -262,11 +269,15 @@ class _Writer:
 
     def options(self, person: int) -> tuple[Option, ...]:
         """What the batches, as stated, offer one person, cheapest first, each once."""
-        offered = [(batch, rounded) for batch, rounded in self.checked if batch.statuses[person] is Status.ANSWERED]
-        offered.sort(key=lambda pair: float(pair[0].costs[person]))
-        return tuple(dict.fromkeys(self.option(batch, person, bool(rounded[person])) for batch, rounded in offered))
+        offered = [
+            (batch, bool(rounded[person]), around)
+            for (batch, rounded), around in zip(self.checked, self.around, strict=True)
+            if batch.statuses[person] is Status.ANSWERED
+        ]
+        offered.sort(key=lambda one: float(one[0].costs[person]))
+        return tuple(dict.fromkeys(self.option(batch, person, rounded, around) for batch, rounded, around in offered))
 
-    def option(self, batch: Recourses, person: int, rounded: bool) -> Option:
+    def option(self, batch: Recourses, person: int, rounded: bool, around: Ranges) -> Option:
         """The changes of one stated answer, and its promise."""
         before, after = batch.people[person], batch.matrix[person]
         changes = []
@@ -275,11 +286,22 @@ class _Writer:
             if (before[places] != after[places]).any():
                 change = float(np.abs(after[places] - before[places]).max())
                 was, now = self.own(attribute, before, person, LOST * change), self.detail(attribute, after)
+                if around.wide[person, places[0]]:
+                    now = self.range(now, *(float(end[person, places[0]]) for end in (around.low, around.high)))
                 changes.append(LetterChange(was.feature, was.label, was.value, now.value, was.text, now.text, now.unit))
         own, said, given = batch.settings, self.language.written, batch[person]
         assumptions = tuple(map(said, own.assumptions))
         promise = LetterPromise(own.promise, said(given.promise), own.k, given.certified, assumptions)
         return Option(tuple(changes), promise, rounded)
+
+    def range(self, detail: Detail, low: float, high: float) -> Detail:
+        """A number in words that name the whole range in which it may lie."""
+        low, high = readable_range(low, high, float(detail.value))
+        ends = {"low": self.language.number(low), "high": self.language.number(high)}
+        name = "between" if np.isfinite([low, high]).all() else "at_least" if np.isfinite(low) else "at_most"
+        if low == high or not np.isfinite([low, high]).any():
+            return detail
+        return replace(detail, text=" ".join(self.language.say(f"letters.{name}", unit=detail.unit, **ends).split()))
 
     def held(self, person: int) -> tuple[Detail, ...]:
         """The details that nothing could change for this person: fixed by the schema, or without a price."""

@@ -28,7 +28,7 @@ from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.random_deletions import random_deletions
 from rocerf.errors import ModelError, OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
-from rocerf.models.model import Classifier, ExactModel
+from rocerf.models.model import Classifier, ExactModel, LinearModel
 from rocerf.models.sklearn.own_refit import OwnFit, OwnRefit
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading
 from rocerf.storage.state import State
@@ -306,6 +306,20 @@ class ExactRetraining(Promise):
     def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The exact promise less the allowance, and its cut, at each point."""
         return self.less_allowance(X, self.read_exactly, target)
+
+    def rises_exactly(self, directions: Array) -> Array:
+        """By how much, at least, the promise about exact retraining rises along directions (m, D); (m,)."""
+        return np.full(len(directions), -np.inf)
+
+    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
+        """Where it rises by at least as much as the allowance may."""
+        least = self.rises_exactly(directions)
+        if isinstance(self.model, LinearModel):  # deleting nothing is one of the deletions
+            least = np.minimum(least, (directions @ self.known_cuts()[0].T).min(axis=1))
+        if self.allowance is not None:
+            steepest = np.abs(directions @ self.allowance.errors.slopes.T).max(axis=1)
+            least = least - self.allowance.safety * steepest
+        return np.asarray(least >= 0)
 
     def check(self, X: Array, X0: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """The exact promise less the allowance, none above what any fit of the user's own made so far says; (P,).

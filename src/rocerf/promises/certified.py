@@ -156,6 +156,24 @@ class Certified(ExactRetraining):
         largest = -np.min(lowest, axis=0).reshape(2, -1).min(axis=0)
         return float(error @ largest)
 
+    def rises_exactly(self, directions: Array) -> Array:
+        """A proven lower bound of the slope of every covered retrained model along directions (m, D), (m,).
+
+        Less what the stand-in for a pipeline may be off.
+        """
+        if self.impossible() is not None:
+            return super().rises_exactly(directions)
+        rows = directions
+        if self.model.lift is None:  # what a step in x is in the design: the map is affine
+            rows = self.model.design(directions) - self.model.design(np.zeros_like(directions))
+        elif self.model.design.intercept:
+            rows = np.column_stack([directions, np.zeros(len(directions))])
+        steepest = np.zeros(len(directions))
+        if self.model.lift is None and self._error:
+            low, high = self.model.train.X.min(axis=0), self.model.train.X.max(axis=0)
+            steepest = np.abs(directions) @ (2.0 * self._error / np.where(high > low, high - low, 1.0))
+        return np.asarray(self.certificate.lower(rows) - steepest)
+
     def check_exactly(self, X: Array, delta: float, rows: Any) -> Array:
         """What is proven of points (P, d) that leave, as they are handed out (``rows``), none above today's scores."""
         proven = self.bound(X if rows is None else rows)

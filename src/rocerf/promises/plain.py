@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rocerf.models.model import Classifier
+from rocerf.models.model import Classifier, LinearModel
 from rocerf.promises.promise import Promise, Reading
 from rocerf.types import Array
 
@@ -26,6 +27,13 @@ class Plain(Promise):
     def read(self, X: Array, target: float | Array = -np.inf) -> Reading:
         """The lower of the scores in force."""
         return self.today(X)
+
+    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
+        """Where no model in force scores lower."""
+        if not isinstance(self.model, LinearModel):
+            return super().rises_along(directions)
+        slopes, _ = self.known_cuts()
+        return np.asarray((directions @ slopes.T >= 0).all(axis=1))
 
     def impossible(self) -> None:
         """Never."""

@@ -203,6 +203,13 @@ class Promise(ABC):
         """
         return self.read(X, delta).foreseen
 
+    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
+        """Whether moving along each direction (m, D) of lifted space can never lower what is foreseen, (m,).
+
+        By default it is not known of any.
+        """
+        return np.zeros(len(directions), bool)
+
     def confirm(self, X: Array, values: Array, worst_ids: Sequence[NDArray[Any] | None], delta: float) -> Array | None:
         """The values (P,) of points found, once they are held against real refits; None if there is nothing to hold.
 

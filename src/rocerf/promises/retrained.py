@@ -191,6 +191,11 @@ class Retrained(ExactRetraining):
         found = np.nan_to_num(found, nan=-np.inf)  # where the pipeline itself fails on a point
         return np.asarray(np.minimum(np.minimum(margins, found), self.today(X).values))
 
+    def rises_exactly(self, directions: Array) -> Array:
+        """The lowest slope along directions (m, D) over every model retrained so far, (m,)."""
+        with self._lock:
+            return np.asarray((directions @ self.pool.models.slopes.T).min(axis=1))
+
     def _against_pool(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Lowest score over the pool (P,), and which model gives it."""
         scores = self.pool.models.scores(X).T

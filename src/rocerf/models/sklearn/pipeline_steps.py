@@ -53,8 +53,8 @@ def split(pipeline: Any) -> tuple[tuple[Any, ...], Any]:
 
     parts, last = [], pipeline
     while isinstance(last, Pipeline):
-        if len(last.steps) > 1:
-            parts.append(last[:-1])
+        # One by one: a pipeline of the first steps asks the last of them whether it is fitted, and not all can tell.
+        parts += [step for _, step in last.steps[:-1] if step not in (None, "passthrough")]
         last = last.steps[-1][1]
     return tuple(parts), last
 

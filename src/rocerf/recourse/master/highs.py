@@ -1,15 +1,19 @@
 """The one call of HiGHS, for linear and mixed-integer programs.
 
 HiGHS's own interface instead of SciPy's: it lets the tolerances of whole numbers be set, and keeps silent (the HiGHS
-inside SciPy prints lines to the standard output, where our commands write their results).
+inside SciPy prints lines to the standard output, where our commands write their results). It is loaded at the first
+problem, and not before: OR-Tools (optbinning stands on it) brings a HiGHS of its own under the same name, and of two
+such libraries only the first can be loaded in one process. Where OR-Tools came first, the HiGHS inside SciPy, which
+shares its name with nobody, is called by the same interface.
 """
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-import highspy
 import numpy as np
 
 from rocerf.types import Array, Mask
@@ -28,6 +32,17 @@ _OPTIONS = {
     "mip_rel_gap": 1e-7,
     "mip_abs_gap": 1e-9,
 }
+
+
+@cache
+def _library() -> tuple[Any, Any]:
+    """HiGHS's own module, and the class of its solvers."""
+    try:
+        own = importlib.import_module("highspy")
+    except ImportError:  # OR-Tools was here first
+        inside = importlib.import_module("scipy.optimize._highspy._core")
+        return inside, inside._Highs
+    return own, own.Highs
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +72,7 @@ def minimised(
     [3.0]
     """
     mixed = whole is not None and bool(whole.any())
+    highspy, solvers = _library()
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = rows.shape
     program.col_cost_, (program.col_lower_, program.col_upper_) = objective, bounds
@@ -67,7 +83,7 @@ def minimised(
     matrix = program.a_matrix_
     matrix.format_ = highspy.MatrixFormat.kRowwise
     matrix.start_, matrix.index_, matrix.value_ = rows.indptr, rows.indices, rows.data
-    solver = highspy.Highs()
+    solver = solvers()
     for name, value in (_OPTIONS | options).items():
         solver.setOptionValue(name, value)
     solver.passModel(program)
