@@ -80,9 +80,9 @@ class Rocerf:
         What may change; without it, everything (for a pipeline, what its training rows say).
     max_changes : int, optional
         At most so many attributes change.
-    solver : "auto", "cutting_plane", "sequential", "penalty" or "search"
+    solver : "auto", "cutting_plane", "sequential", "penalty", "cells" or "search"
         By default the cutting-plane method where the promise is concave (global optimum), repeated linearisation
-        where it is smooth, a search where it only has values. "penalty" is the paper's Algorithm 1.
+        where it is smooth, "cells" for trees (global optimum), else a search. "penalty" is the paper's Algorithm 1.
     effort : "quick", "normal" or "thorough"
         How hard the adversary of "retrained" looks.
     seed : int

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.models.model import Classifier, LinearModel
+from rocerf.models.trees.scored import ScoredTrees, trees_in_use
 from rocerf.promises.promise import Promise, Reading
 from rocerf.types import Array
 
@@ -34,6 +36,19 @@ class Plain(Promise):
             return super().rises_along(directions)
         slopes, _ = self.known_cuts()
         return np.asarray((directions @ slopes.T >= 0).all(axis=1))
+
+    @property
+    def readable(self) -> bool:
+        """Whether the model is made of trees that can be read."""
+        return trees_in_use(self.model) is not None
+
+    def tree_models(self) -> list[ScoredTrees | None]:
+        """The model."""
+        return [trees_in_use(self.model)]
+
+    def ceiling(self, scores: Array, models: Sequence[int]) -> Array:
+        """The model's own."""
+        return np.asarray(scores.min(axis=0))
 
     def impossible(self) -> None:
         """Never."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
 from rocerf.models.model import Classifier, LinearModel, Refittable, Smooth
+from rocerf.models.trees.scored import ScoredTrees
 from rocerf.promises.held_out import HeldOut
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
@@ -334,6 +335,24 @@ class Rereading(Protocol):
 
         It may say anything: it changes how long reading takes, and nothing else.
         """
+        ...
+
+
+@runtime_checkable
+class OverTrees(Protocol):
+    """What a promise adds whose value rests on tree ensembles: bounds of it over boxes follow from theirs."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether the model's trees can be read at all."""
+        ...
+
+    def tree_models(self) -> list[ScoredTrees | None]:
+        """The M ensembles that the value rests on, the model in use first; None for one that cannot be read."""
+        ...
+
+    def ceiling(self, scores: Array, models: Sequence[int]) -> Array:
+        """What the value is at most, (P,), where these ensembles score at most this, (m, P), and others anything."""
         ...
 
 

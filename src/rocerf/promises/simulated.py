@@ -23,27 +23,30 @@ each model, and those trials are.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from rocerf.errors import OptionError
 from rocerf.models.ensembles import Ensemble, SmoothEnsemble
-from rocerf.models.model import RETRAININGS, LinearModel, Refittable, Retraining, Timed
-from rocerf.models.options import positive_whole, proper_share
+from rocerf.models.model import LinearModel, Refittable, Timed
 from rocerf.promises import margin_choice
 from rocerf.promises.answering_time import seconds_to_answer
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.margins import LADDER, counted, enough_for, spread_below_mean
-from rocerf.promises.picked import PickedCheck, refuse_what_picks_nothing
+from rocerf.promises.picked import PickedCheck
 from rocerf.promises.promise import STATE_FORMAT, Promise, Reading, Solve
 from rocerf.promises.retrainings import after_random_deletions
+from rocerf.promises.simulated_options import Simulated
 from rocerf.promises.stages import in_turn
+from rocerf.promises.tree_bounds import CountedTrees
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
+
+__all__ = ["Simulated", "SimulatedPromise"]
 
 #: Refused training rows whose recourse decides the factor; fewer where each recourse is a search.
 PEOPLE, PEOPLE_SEARCHED = 200, 40
@@ -55,78 +58,13 @@ GROUPS = ("shaping", "choosing", "checking")
 SHARE_ASKED, BLOCK = 0.5, 200_000
 
 
-@dataclass(frozen=True)
-class Simulated:
-    """Options of the promise; give it to :class:`rocerf.Rocerf` as ``promise=Simulated(...)``.
-
-    Parameters
-    ----------
-    validity : float
-        Share of retrained models that should accept a recourse.
-    retraining : "fresh" or "warm"
-        From a new initialisation, or on from the present parameters.
-    margin : "auto", "spread", "count" or "fixed"
-        Whether the margin follows the spread of the retrained models at x, counts those that accept x, or is one number
-        for everybody. By default the spread.
-    shaping, choosing, checking : int
-        Retrained models in each group; more checking models make the reported bound tighter.
-    confidence : float
-        Of the reported lower bounds.
-    audit : bool
-        Whether answers also say how points fare without up to k rows *picked* to harm them, by models that had no part
-        in anything (``recourses.picked``), for networks and estimators. The promise is not about these.
-
-    Examples
-    --------
-    >>> import rocerf
-    >>> data = rocerf.load_dataset("german")
-    >>> model = rocerf.LogisticModel.fit(data.train)
-    >>> promise = Simulated(validity=0.95, shaping=10, choosing=10, checking=20)
-    >>> recourses = rocerf.Rocerf(model, "1%", promise=promise).explain(data.test.X[:20])
-    >>> recourses.held_out.retrainings, recourses.held_out.validity > 0.9
-    (20, True)
-    """
-
-    validity: float = 0.99
-    retraining: Retraining = "fresh"
-    margin: Literal["auto", "spread", "count", "fixed"] = "auto"
-    shaping: int = 40
-    choosing: int = 60
-    checking: int = 100
-    confidence: float = 0.95
-    audit: bool = False
-    #: Share of the training rows deleted at most, where the user does not say.
-    default_k: ClassVar[str] = "5%"
-
-    def __post_init__(self) -> None:
-        for name in ("validity", "confidence"):
-            proper_share(getattr(self, name), name, 0.99)
-        if self.retraining not in RETRAININGS or self.margin not in ("auto", "spread", "count", "fixed"):
-            raise OptionError(
-                "Expected retraining to be fresh or warm and margin to be auto, spread, count or fixed, "
-                f"got {self.retraining!r} and {self.margin!r}."
-            )
-        for name, least in (("shaping", 2), ("choosing", 2), ("checking", 1)):
-            if positive_whole(getattr(self, name), name) < least:
-                raise OptionError(f"Expected {name} to be at least {least} retrained models, got 1; use more.")
-
-    def about(self, model: Refittable, k: int, *, seed: int = 0) -> SimulatedPromise:
-        """The promise about one model and up to k deletions."""
-        if not isinstance(model, Refittable):
-            raise OptionError(
-                f"Expected a model that can be trained again for the promise 'simulated', got {type(model).__name__}."
-            )
-        if self.audit:
-            refuse_what_picks_nothing(model)
-        return SimulatedPromise(model, k, self, seed)
-
-
-class SimulatedPromise(Promise):
+class SimulatedPromise(CountedTrees, Promise):
     """``value(x) >= 0`` at the factor chosen; made by :meth:`Simulated.about`, and idle until it is asked."""
 
     name = "simulated"
     chooses_margin = True
     model: Refittable
+    options: Simulated
     #: Chosen by :meth:`prepare`; until then the promise cannot be read.
     factor: float | None = None
     #: Whether no factor served the training rows, so that each point is held against shaping and choosing models.
@@ -142,8 +80,9 @@ class SimulatedPromise(Promise):
         """How the margin is made."""
         if self.one_by_one:
             return "count"
-        # Counts were no cheaper where scores move in steps: on German, boosted trees and forests.
-        return "spread" if self.options.margin == "auto" else self.options.margin
+        if self.options.margin != "auto":
+            return self.options.margin
+        return "count" if self.readable else "spread"  # by counting, the cheapest point can be proven to be so
 
     @property
     def concave(self) -> bool:
@@ -266,7 +205,9 @@ class SimulatedPromise(Promise):
             scores, pullback = models.scores_and_pullback(X)
             values, weights = value_of(scores, self.factor)
             return values, pullback(weights)
-        return value_of(models.scores(X), self.factor)[0], np.full(X.shape, np.nan)
+        scores, slopes = models.scores(X), np.full(X.shape, np.nan)
+        trees = self.readable and self.margin == "count"
+        return self.counted_by(scores) if trees else value_of(scores, self.factor)[0], slopes
 
     # --- choosing the margin ------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ not to one that is kept in memory.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from threading import Lock
 from typing import Any
 from weakref import finalize
@@ -16,6 +18,31 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rocerf.errors import FileFormatError
+
+
+def text_written_by(write: Callable[[str], Any]) -> str:
+    """What ``write(path)`` writes, of a library that can only write to a file; the file is gone afterwards.
+
+    >>> text_written_by(lambda path: Path(path).write_text("leaf"))
+    'leaf'
+    """
+    return bytes_written_by(write).decode("utf-8")
+
+
+def bytes_written_by(write: Callable[[str], Any]) -> bytes:
+    """The same, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="rocerf-") as folder:
+        path = Path(folder) / "written"
+        write(str(path))
+        return path.read_bytes()
+
+
+def read_from_file(data: bytes, read: Callable[[str], Any]) -> Any:
+    """What ``read(path)`` makes of these bytes, for a library that can only read from a file."""
+    with tempfile.TemporaryDirectory(prefix="rocerf-") as folder:
+        path = Path(folder) / "given"
+        path.write_bytes(data)
+        return read(str(path))
 
 
 class Scratch:

@@ -6,7 +6,6 @@ clones the estimator with all its options and fits the clone on the rows that ar
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.expected_time import seconds_of
 from rocerf.models.model import RETRAININGS, Proposing, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
+from rocerf.models.sklearn.estimator_bytes import estimator_read, estimator_written
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
     check_columns,
@@ -43,6 +43,8 @@ from rocerf.models.sklearn.estimator_fitting import (
 )
 from rocerf.models.sklearn.packed import PackedTrees
 from rocerf.models.sklearn.proposals import Proposals
+from rocerf.models.trees.reading import COMPARED, COMPARED_AGAIN, trees_of
+from rocerf.models.trees.scored import ScoredTrees
 from rocerf.storage.state import State
 from rocerf.types import Array, Progress
 from rocerf.words import Said
@@ -52,26 +54,6 @@ if TYPE_CHECKING:
 
 
 FORMAT = "rocerf-estimator-model/2"
-
-#: Parts of fitted estimators that skops does not trust by itself and that we do, by name. Not everything of
-#: scikit-learn: its modules also hold functions that reach files and the network, which a file must not call.
-TRUSTED = frozenset(
-    {
-        "numpy.dtype",
-        "rocerf.models.pipeline_estimator.SchemaSpaceClassifier",  # where files written before rooms have it
-        "rocerf.models.sklearn.pipeline_estimator.SchemaSpaceClassifier",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "sklearn.tree._tree.Tree",
-        "sklearn.utils._bunch.Bunch",
-    }
-)
 
 #: Training rows whose scores are kept in the file, to be found again when it is read.
 CHECKED_ROWS = 100
@@ -239,6 +221,20 @@ class EstimatorModel(Proposing):
         packed = PackedTrees.of(estimator, self.train.X)
         return self._score_one(estimator if packed is None else packed, X)
 
+    @cached_property
+    def trees(self) -> ScoredTrees | None:
+        """Its trees over the columns of schema space, compared with its own answers; None where it has none to read."""
+        return self._trees_in(self._asked, COMPARED)
+
+    def trees_retrained(self, models: EstimatorEnsemble) -> list[ScoredTrees | None]:
+        """The same of each of the estimators that :meth:`refitted` gave."""
+        return [self._trees_in(estimator, COMPARED_AGAIN) for estimator in models.estimators]
+
+    def _trees_in(self, estimator: Any, compared: int) -> ScoredTrees | None:
+        X = np.asarray(self.train.X)
+        form = None if self.frames is not None else trees_of(estimator, self.train.favourable, X, compared)
+        return None if form is None else ScoredTrees(form, self.offset)
+
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
         """The estimator fitted again after deleting these rows, with its own random state.
 
@@ -335,19 +331,12 @@ class EstimatorModel(Proposing):
     def state(self) -> State:
         """Estimator (as bytes of skops, which cannot run code when read) and training rows, to be kept anywhere."""
         from sklearn import __version__ as version
-        from skops.io import dumps
 
-        data = dumps(self._estimator)
-        strange = _untrusted(data)
-        if strange:
-            raise UnsupportedModelError(
-                f"Expected an estimator made of parts we can read back without running code, got one with "
-                f"{', '.join(strange[:3])}; keep the code that fits it instead, and fit it again."
-            )
+        parts = estimator_written(self._estimator)
         return self.train.state().extended(
             FORMAT,
             {"threshold": self.threshold, "seed": self.seed, "sklearn": version},
-            {"estimator": np.frombuffer(data, dtype=np.uint8), "scores": self.score(self.train.X[:CHECKED_ROWS])},
+            {**parts, "scores": self.score(self.train.X[:CHECKED_ROWS])},
         )
 
     @classmethod
@@ -355,7 +344,7 @@ class EstimatorModel(Proposing):
         """What :meth:`state` gave; its scores are compared with those it had then."""
         about = state.values
         with state.understood(FORMAT, "EstimatorModel.save"):
-            train, estimator = rows_in(state), _read_estimator(state.arrays["estimator"].tobytes())
+            train, estimator = rows_in(state), estimator_read(state.arrays)
             model = cls._taken_over(estimator, train, threshold=about["threshold"], seed=about["seed"])
             same = np.allclose(model.score(train.X[:CHECKED_ROWS]), state.arrays["scores"], rtol=0.0, atol=1e-9)
         if not same:
@@ -369,22 +358,3 @@ class EstimatorModel(Proposing):
     def load(cls, path: str | PathLike[str]) -> EstimatorModel:
         """Read what :meth:`save` wrote; its scores are compared with those it was saved with."""
         return cls.from_state(State.read(path, FORMAT, "EstimatorModel.save"))
-
-
-def _read_estimator(data: bytes) -> Any:
-    from skops.io import get_untrusted_types, loads
-
-    from rocerf.models.sklearn import pipeline_estimator
-
-    strange = _untrusted(data)
-    if strange:
-        raise ValueError(f"it holds {', '.join(strange[:3])}, which is not trusted")
-    sys.modules.setdefault("rocerf.models.pipeline_estimator", pipeline_estimator)  # files name the class by its home
-    return loads(data, trusted=get_untrusted_types(data=data))
-
-
-def _untrusted(data: bytes) -> list[str]:
-    """Parts of an estimator written by skops that could run code when read, for all we know."""
-    from skops.io import get_untrusted_types
-
-    return [name for name in get_untrusted_types(data=data) if name not in TRUSTED]

@@ -18,9 +18,10 @@ from rocerf.errors import OptionError
 from rocerf.models.model import Refittable
 from rocerf.models.options import one_of
 from rocerf.promises.plain import Plain
-from rocerf.promises.promise import Hardening, Learning, PerPerson, Promise
+from rocerf.promises.promise import Hardening, Learning, OverTrees, PerPerson, Promise
 from rocerf.promises.stages import STEPS, in_turn
 from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.cells import solve_by_cells
 from rocerf.recourse.solvers.cutting_plane import solve_by_cuts
 from rocerf.recourse.solvers.penalty import solve_by_penalty
 from rocerf.recourse.solvers.search import solve_by_search
@@ -39,7 +40,7 @@ MARGINS = 4
 SOLVING, ATTACKING = 1.0, 2.0
 
 #: What a solver asks of a promise, from the most to the least.
-Needs = Literal["cuts", "slopes", "values"]
+Needs = Literal["cuts", "slopes", "trees", "values"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class NamedSolver:
 
     def suits(self, promise: Promise) -> bool:
         """Whether the promise has what the solver needs."""
+        if self.needs == "trees":
+            return isinstance(promise, OverTrees) and promise.readable
         return promise.concave if self.needs == "cuts" else promise.smooth or self.needs == "values"
 
 
@@ -65,8 +68,8 @@ def register_solver(
 ) -> None:
     """Make a solver known by a name; "auto" is the first registered one that suits a promise.
 
-    ``solve(promise, master, delta, progress=...)`` gives a :class:`Solution`. One that needs only values is also given
-    ``anchors``, the training rows (n, d) near which to look, and a ``seed``.
+    ``solve(promise, master, delta, progress=...)`` gives a :class:`Solution`. One that needs only trees or values is
+    also given ``anchors``, the training rows (n, d) near which to look, and a ``seed``.
     """
     if name in SOLVERS or name == "auto":
         raise OptionError(f"Expected a new name for a solver, got {name!r}, which is taken; choose another.")
@@ -76,6 +79,7 @@ def register_solver(
 register_solver("cutting_plane", solve_by_cuts, "cuts", "the global optimum behind cuts")
 register_solver("sequential", solve_by_linearisation, "slopes", "repeated linearisation")
 register_solver("penalty", solve_by_penalty, "slopes", "Algorithm 1", knows_rules=False)
+register_solver("cells", solve_by_cells, "trees", "the cheapest cell of tree ensembles, by branch and bound")
 register_solver("search", solve_by_search, "values", "a search that reads values alone")
 
 
@@ -95,6 +99,8 @@ def solver_for(name: str, promise: Promise) -> str:
             if isinstance(promise, PerPerson)
             else "which has no cuts"
             if promise.smooth
+            else "which rests on no trees that can be read"
+            if SOLVERS[name].needs == "trees"
             else "which has no slopes"
         )
         raise OptionError(
@@ -118,7 +124,8 @@ class Solver:
         if isinstance(promise, PerPerson):
             return _person_by_person(promise, master, delta, progress)
         solver = SOLVERS[self.name]
-        near: dict[str, Any] = {"anchors": self.train.X, "seed": self.seed} if solver.needs == "values" else {}
+        searches = solver.needs in ("trees", "values")
+        near: dict[str, Any] = {"anchors": self.train.X, "seed": self.seed} if searches else {}
 
         def solve(problem: Master, tell: Progress | None = None) -> Solution:
             return solver.solve(promise, problem, delta, progress=tell, **near)

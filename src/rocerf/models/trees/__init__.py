@@ -1,0 +1,1 @@
+"""Tree ensembles in one form, whoever grew them."""

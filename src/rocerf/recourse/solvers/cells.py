@@ -1,0 +1,392 @@
+"""The solver for tree ensembles: the cheapest cell by branch and bound, with a proof.
+
+A person chooses one level for each attribute (:mod:`rocerf.recourse.master.levels`); a node is a set of levels for
+each. What a node can cost at least is the sum of its cheapest levels. How high an ensemble can get in it is at most the
+sum of the highest leaves of each tree that it can still reach; the same is known for each of its levels alone, so
+levels at which some ensemble must refuse are taken out before a node is split. Nodes are taken cheapest first, so the
+first choice that every ensemble accepts is optimal.
+
+A promise may rest on hundreds of ensembles. Only those that refused a choice so far are asked for bounds; the promise
+itself is read at every choice that these accept, and whoever refuses joins them. Where the work allowed is used up, the
+best point found is given with the gap to what is not excluded; where there is none, the search is asked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rocerf.models.trees.scored import ScoredTrees
+from rocerf.promises.promise import OverTrees, Promise
+from rocerf.recourse.master.level_rules import affordable
+from rocerf.recourse.master.levels import Levels
+from rocerf.recourse.master.master import Master
+from rocerf.recourse.master.reachable import Reachable
+from rocerf.recourse.solvers.search import solve_by_search
+from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
+from rocerf.types import Array, Mask, Places, Progress
+
+#: Entries of masks read for one person at most: what bounds the time (about 1e8 a second).
+WORK = 500_000_000
+
+#: Training rows tried as first answers, and how many of them are then improved.
+FIRST, IMPROVED = 512, 3
+
+#: Ensembles that are asked for bounds from the start: those that refused most often before.
+REMEMBERED = 4
+
+#: A cost must be lower by this share to count as lower.
+LOWER = 1e-9
+
+
+def solve_by_cells(
+    promise: Promise,
+    master: Master,
+    delta: float,
+    *,
+    anchors: Array,
+    seed: int = 0,
+    work: int = WORK,
+    progress: Progress | None = None,
+) -> Solution:
+    """The cheapest point with ``promise >= delta`` for each person, where the promise rests on trees that can be read.
+
+    ``gaps`` is 0 where the point is proven to be the cheapest. Who has no such point, by proof, is ``NOT_ROBUST`` or
+    ``UNREACHABLE``. The search is asked, near ``anchors`` (m, d), for people whose ``work`` is used up without a point.
+    """
+    assert isinstance(promise, OverTrees)
+    solution = Solution.blank(*master.X0.shape)
+    models = promise.tree_models()
+    refusing = np.zeros(len(models))
+    left = []
+    for person in range(len(master.X0)):
+        alone = master.of(np.array([person]))
+        if not alone.allowed.empty[0]:
+            search = _Cells(promise, models, alone, delta, anchors, refusing, work)
+            search.run()
+            _take(solution, person, search)
+            if solution.outcomes[person] is Outcome.GAVE_UP:
+                left.append(person)
+        else:
+            solution.outcomes[person] = Outcome.UNREACHABLE
+        if progress is not None:
+            progress(person + 1, len(master.X0))
+    if left:
+        again = solve_by_search(promise, master.of(np.array(left)), delta, anchors=anchors, seed=seed)
+        for place, person in enumerate(left):
+            solution.take(person, again.only(place))
+    return solution
+
+
+def _take(solution: Solution, person: int, search: _Cells) -> None:
+    solution.rounds[person] = search.reads
+    solution.outcomes[person] = search.outcome
+    if search.outcome is Outcome.FOUND:
+        reading = search.promise.read(search.best[None])
+        one = np.array([person])
+        solution.count(one, reading)
+        solution.keep(one, search.best[None], reading, np.ones(1, bool))
+        solution.gaps[person] = search.gap
+
+
+@dataclass(order=True)
+class _Node:
+    """Levels that are left (S,), what the cheapest of them cost, and the leaves alive in each ensemble."""
+
+    cost: float
+    number: int
+    chosen: Mask = field(compare=False)
+    leaves: dict[int, Places] = field(compare=False)
+    point: Array | None = field(compare=False, default=None)
+
+
+class _Cells:
+    """Branch and bound for one person."""
+
+    def __init__(
+        self,
+        promise: Any,
+        models: list[ScoredTrees | None],
+        alone: Master,
+        delta: float,
+        anchors: Array,
+        refusing: Array,
+        work: int,
+    ) -> None:
+        self.promise, self.models, self.master, self.refusing = promise, models, alone, refusing
+        self.aim, self.enough = delta + GUARD, delta + GUARD / 2
+        self.work, self.reads, self.anchors = work, 0, anchors
+        self.best, self.best_cost, self.gap = np.full(alone.X0.shape[1], np.nan), np.inf, np.nan
+        self.outcome, self.bound = Outcome.GAVE_UP, 0.0
+        self._numbers = itertools.count()
+        self.asked: list[int] = []
+        self.active: dict[int, Reachable] = {}
+        self.joining: list[int] = []
+
+    def run(self) -> None:
+        """Find the cheapest point, or show that there is none."""
+        worst = np.argsort(-self.refusing, kind="stable")[:REMEMBERED]
+        asked = [0, *(int(m) for m in worst if self.refusing[m] > 0)]
+        self.asked = [m for m in dict.fromkeys(asked) if self.models[m] is not None]
+        while self._cut():
+            if not np.isfinite(self.best_cost):
+                self._first_answer()
+            self._narrow()
+            more = self._branch()
+            if not more:
+                return
+            self.asked += more
+
+    def _cut(self) -> bool:
+        """Cut the columns where the ensembles asked do; whether every attribute has an allowed value."""
+        thresholds = _all_thresholds([self.models[m] for m in self.asked], self.master.X0.shape[1])
+        levels = Levels.of(self.master.allowed, self.master.cost, thresholds)
+        if levels is None:
+            self.outcome = Outcome.UNREACHABLE
+            return False
+        self.levels = levels.only(self._worth(levels))
+        self.active = {}
+        for model in self.asked:
+            trees = self.models[model]
+            assert trees is not None
+            self.active[model] = Reachable.of(trees, self.levels)
+            self.work -= trees.form.leaves * len(self.levels)
+        return True
+
+    def _worth(self, levels: Levels) -> Mask:
+        """Levels that alone do not cost more than the best answer, and the cheapest ones, (S,)."""
+        least = np.minimum.reduceat(levels.parts, levels.starts)[levels.axis]
+        return np.asarray((levels.parts + self._all_least(levels) - least <= self.best_cost) | (levels.parts == least))
+
+    @staticmethod
+    def _all_least(levels: Levels) -> float:
+        return float(np.minimum.reduceat(levels.parts, levels.starts).sum())
+
+    # --- ensembles asked for bounds ---------------------------------------------------------------------
+
+    def _refused_by(self, point: Array) -> list[int]:
+        """Ensembles not asked yet that keep the value below the aim at a point; those that refuse most first."""
+        unasked = [m for m, trees in enumerate(self.models) if trees is not None and m not in self.asked]
+        order = sorted(unasked, key=lambda m: -self.refusing[m])
+        found: list[int] = []
+        for model in order:
+            trees = self.models[model]
+            assert trees is not None
+            score = trees.scores(point[None])
+            if self.promise.ceiling(score[:, None], [model])[0] < self.aim or score[0] < self.aim:
+                self.refusing[model] += 1.0
+                found.append(model)
+                if len(found) == 2:
+                    break
+        return found
+
+    def _ceiling(self, scores: Array, models: list[int]) -> Array:
+        rounding = [[self.active[model].trees.form.rounding] for model in models]
+        return np.asarray(self.promise.ceiling(scores + np.array(rounding), models))
+
+    # --- a first answer, to have a cost to beat ----------------------------------------------------------
+
+    def _first_answer(self) -> None:
+        step = max(1, -(-len(self.anchors) // FIRST))
+        choices = np.unique(self.levels.nearest(self.anchors[::step]), axis=0)
+        for _ in range(IMPROVED):
+            accepted = choices[self._accepted(choices)]
+            if not len(accepted):
+                return
+            cost = self.levels.parts[accepted].sum(axis=1)
+            improved = [self._pulled(choice) for choice in accepted[np.argsort(cost, kind="stable")[:IMPROVED]]]
+            improved.sort(key=lambda choice: float(self.levels.parts[choice].sum()))
+            if sum(self._try(choice) for choice in improved):  # all of them
+                return
+            more = self._refused_by(self.levels.points(improved[0][None])[0])
+            self.asked += more
+            if not more or not self._cut():
+                return
+            choices = np.unique(self.levels.nearest(self.anchors[::step]), axis=0)
+
+    def _accepted(self, choices: Places) -> Mask:
+        good = np.ones(len(choices), bool)
+        scores = np.full((len(self.active), len(choices)), np.inf)
+        for place, (model, reachable) in enumerate(self.active.items()):
+            left = np.flatnonzero(good)
+            self.work -= len(left) * len(reachable.values)
+            if len(left):
+                scores[place, left] = reachable.at(choices[left])
+                good[left] = self._ceiling(scores[place : place + 1, left], [model]) >= self.aim
+        return good & (self._ceiling(scores, list(self.active)) >= self.aim)
+
+    def _pulled(self, choice: Places) -> Places:
+        """The choice with levels made cheaper one by one as long as all ensembles accept."""
+        choice = choice.copy()
+        for _ in range(2):
+            before = choice.copy()
+            order = np.argsort(-self.levels.parts[choice], kind="stable")
+            for axis in order:
+                own = np.flatnonzero(self.levels.axis == axis)
+                cheaper = own[self.levels.parts[own] < self.levels.parts[choice[axis]]]
+                if not len(cheaper):
+                    continue
+                tried = np.tile(choice, (len(cheaper), 1))
+                tried[:, axis] = cheaper
+                good = cheaper[self._accepted(tried)]
+                if len(good):
+                    choice[axis] = good[self.levels.parts[good].argmin()]
+            if (choice == before).all():
+                break
+        return choice
+
+    def _try(self, choice: Places) -> bool:
+        """Read the promise at a choice, if it obeys the rules and would be cheaper; whether it holds."""
+        point = self.levels.points(choice[None])
+        if not self.master.allowed.holds(point)[0]:
+            return False
+        return self._read(point[0])
+
+    def _read(self, point: Array) -> bool:
+        self.reads += 1
+        reading = self.promise.read(point[None], self.enough)
+        if reading.values[0] < self.enough:
+            return False
+        cost = self._cost(point)
+        if cost < self.best_cost:
+            self.best, self.best_cost = point, cost
+        return True
+
+    def _cost(self, point: Array) -> float:
+        """The sum of the parts."""
+        cost, x0 = self.master.cost, self.master.X0
+        return float(cost.parts((point[None] - x0) / cost.scale, x0).sum())
+
+    def _narrow(self) -> None:
+        """Leave out the levels that alone cost more than the first answer."""
+        kept = self._worth(self.levels)
+        if not kept.all():
+            self.levels = self.levels.only(kept)
+            self.active = {m: r.within(self.levels.starts, kept) for m, r in self.active.items()}
+
+    # --- branch and bound ---------------------------------------------------------------------------------
+
+    def _branch(self) -> list[int]:
+        """Take nodes cheapest first until the end is known; ensembles that refuse where those asked accept, if any."""
+        self.joining, self.bound = [], 0.0
+        everything = np.ones(len(self.levels), bool)
+        heap = [_Node(self._least(everything), next(self._numbers), everything, {})]
+        while heap:
+            node = heapq.heappop(heap)
+            self.bound = max(self.bound, node.cost)
+            if not self._beats(node.cost):
+                break
+            if self.work < 0:
+                self._end(proven=False)
+                return []
+            for child in self._processed(node):
+                if self._beats(child.cost):
+                    heapq.heappush(heap, child)
+            if self.joining:
+                return self.joining
+        self._end(proven=True)
+        return []
+
+    def _end(self, *, proven: bool) -> None:
+        if np.isfinite(self.best_cost):
+            self.outcome = Outcome.FOUND
+            norm = self.master.cost.norm
+            below = float(norm.total(np.array([[self.bound]]))[0] / norm.total(np.array([[self.best_cost]]))[0])
+            self.gap = 0.0 if proven else max(0.0, 1.0 - below)
+        elif proven:
+            self.outcome = Outcome.NOT_ROBUST
+
+    def _beats(self, cost: float) -> bool:
+        return cost < self.best_cost * (1.0 - LOWER) or not np.isfinite(self.best_cost)
+
+    def _least(self, chosen: Mask) -> float:
+        parts = np.where(chosen, self.levels.parts, np.inf)
+        return float(np.minimum.reduceat(parts, self.levels.starts).sum())
+
+    def _processed(self, node: _Node) -> list[_Node]:  # noqa: PLR0911
+        """What is left to look at of a node: nothing, or the parts that it was split into."""
+        if node.point is not None:  # the cheapest point of one cell, whose turn has come
+            self._read(node.point)
+            return []
+        chosen, leaves, tops = self._propagated(node)
+        if chosen is None:
+            return []
+        choice = self.levels.cheapest(chosen)
+        if not self._beats(float(self.levels.parts[choice].sum())):
+            return []
+        single = int(chosen.sum()) == len(self.levels.starts)
+        if not self._accepted(choice[None])[0]:
+            return [] if single else self._split(chosen, leaves, tops, choice)
+        point = self.levels.points(choice[None])[0]
+        if not self.master.allowed.holds(point[None])[0]:
+            return self._in_cell(choice) if single else self._split(chosen, leaves, tops, choice)
+        if self._read(point):
+            return []
+        self.refusing *= 0.99
+        self.joining = self._refused_by(point)
+        return [] if single or self.joining else self._split(chosen, leaves, tops, choice)
+
+    def _in_cell(self, choice: Places) -> list[_Node]:
+        """Where relations keep a cell's cheapest values from going together: its cheapest point that keeps them."""
+        low, high = self.levels.box(choice)
+        alone = Master(self.master.X0, self.master.cost, self.master.allowed.within(low[None], high[None]))
+        d = len(low)
+        found = alone.cheapest(np.array([0]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0)
+        if not found.found[0] or not self.master.allowed.holds(found.points)[0]:
+            return []
+        empty = np.zeros(len(self.levels), bool)
+        return [_Node(self._cost(found.points[0]), next(self._numbers), empty, {}, found.points[0])]
+
+    def _propagated(self, node: _Node) -> tuple[Mask | None, dict[int, Places], Array]:
+        """Levels of a node at which no ensemble must refuse and that may be cheaper; their ceilings, (models, S)."""
+        chosen, leaves = node.chosen.copy(), dict(node.leaves)
+        starts, nothing = self.levels.starts, np.empty(0)
+        tops = np.full((len(self.active), len(chosen)), -np.inf)
+        while True:
+            before = int(chosen.sum())
+            chosen &= affordable(self.levels, self.master.allowed, chosen, self.best_cost * (1.0 - LOWER))
+            for place, (model, reachable) in enumerate(self.active.items()):
+                if not np.logical_or.reduceat(chosen, starts).all():
+                    return None, leaves, nothing
+                kept = np.flatnonzero(chosen)
+                alive = leaves.get(model, np.arange(len(reachable.values)))
+                self.work -= max(1, len(alive)) * len(kept)
+                first = np.searchsorted(self.levels.axis[kept], np.arange(len(starts)))
+                tops[place] = -np.inf
+                tops[place, kept], leaves[model] = reachable.ceilings(kept, first, alive)
+                chosen[kept] &= self._ceiling(tops[place : place + 1, kept], [model]) >= self.aim
+            kept = np.flatnonzero(chosen)
+            chosen[kept] &= self._ceiling(tops[:, kept], list(self.active)) >= self.aim
+            if not np.logical_or.reduceat(chosen, starts).all():
+                return None, leaves, nothing
+            if int(chosen.sum()) > before - max(1, before // 8):
+                return chosen, leaves, np.where(chosen, tops, -np.inf)
+
+    def _split(self, chosen: Mask, leaves: dict[int, Places], tops: Array, choice: Places) -> list[_Node]:
+        """Two nodes: the cheap levels of the axis whose cheapest one holds an ensemble down most, and the others."""
+        levels = self.levels
+        with np.errstate(invalid="ignore"):
+            rise = np.where(chosen, tops - tops[:, choice[levels.axis]], 0.0).max(axis=0)
+        counts = np.add.reduceat(chosen.astype(np.intp), levels.starts)
+        need = np.where(counts > 1, np.maximum.reduceat(rise, levels.starts), -1.0)
+        axis = int(need.argmax())
+        own = np.flatnonzero(chosen & (levels.axis == axis))
+        own = own[np.argsort(levels.parts[own], kind="stable")]
+        higher = np.flatnonzero(rise[own] >= 0.5 * need[axis]) if need[axis] > 0 else np.array([len(own) // 2])
+        first = max(1, int(higher[0])) if len(higher) else len(own) // 2
+        children = []
+        for part in (own[:first], own[first:]):
+            mine = chosen & (levels.axis != axis)
+            mine[part] = True
+            children.append(_Node(self._least(mine), next(self._numbers), mine, leaves))
+        return children
+
+
+def _all_thresholds(models: list[ScoredTrees | None], d: int) -> list[Array]:
+    """Where any of the ensembles cuts each column."""
+    known = [trees.form for trees in models if trees is not None]
+    return [np.unique(np.concatenate([np.empty(0), *(form.thresholds(j) for form in known)])) for j in range(d)]
