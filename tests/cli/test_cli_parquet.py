@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from parquet_tables import table_of, written
 from rocerf import TrainingSet, load_dataset, passes
+from rocerf.cli import parquet_files
 from rocerf.cli.app import app
 
 pytest.importorskip("pyarrow")
@@ -88,3 +90,26 @@ def test_what_is_wrong_is_said(files: Path) -> None:
     code, told = command("explain", "--train", files / "rows", "--label", "good", "--favourable", "yes", *people)
     assert code != 0
     assert "Expected the favourable label to be one of" in told
+
+
+def test_a_pipeline_over_a_large_table(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same answers, and it is said what retraining means then; a small table is held, as ever."""
+    skops = pytest.importorskip("skops.io")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows = pd.read_csv(files / "rows.csv")
+    fitted = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10)).fit(
+        rows.drop(columns=["good", "who"]), rows["good"]
+    )
+    skops.dump(fitted, files / "pipeline.skops")
+    words = ("--pipeline", str(files / "pipeline.skops"))
+    held = explained(files, "rows", *words)
+    monkeypatch.setattr(parquet_files, "LARGE", 0)
+    monkeypatch.setattr(parquet_files.RowsInParquet, "frame", None)  # whoever reads all rows fails
+    streamed = explained(files, "rows", *words)
+    assert "answered" in {one["status"] for one in held["people"]}
+    for mine, theirs in zip(streamed["people"], held["people"], strict=True):
+        assert mine["status"] == theirs["status"]
+    assert any("exact" in said for said in streamed["settings"]["assumptions"])

@@ -249,11 +249,12 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) 
     from dataclasses import replace
 
     from rocerf.explainer.preparation import announcement
+    from rocerf.passes import watching
 
     line = announcement(explainer, len(asking))
     if line is not None:
         console(stderr=True).print(visible(line[:1].upper() + line[1:]), soft_wrap=True)
-    with progress_bar(quiet=quiet) as step:
+    with progress_bar(quiet=quiet) as step, watching(partial(step, "pass over the rows")):
         told: Any = {"progress": partial(step, "people"), "preparing": partial(step, "preparation")}
         if explainer.promise.proven:
             explainer.prepare(partial(step, "proof"))

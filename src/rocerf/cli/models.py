@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocerf.cli.options import PreprocessingName
+from rocerf.cli.terminal import say_aside
 from rocerf.errors import DataError, FileFormatError, OptionError
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from rocerf.explainer.explainer import Rocerf
     from rocerf.models.logistic.model import LogisticModel
     from rocerf.models.model import Refittable
+
+#: What is said where training rows stay on the disk for a model that was fitted elsewhere.
+STAYS = (
+    "The training rows stay on the disk, so retraining means the exact optimum of the same objective: your own "
+    "estimator, fitted again, would need all rows in memory."
+)
 
 #: Kinds of models that are read from what their ``save`` wrote, by the format in the file, and where they are defined.
 SAVED = {
@@ -75,13 +82,20 @@ def _pipeline_model(
     path: Path, rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, preprocessing: str
 ) -> LogisticModel:
     """The model of a pipeline read from a file, on the columns that it takes."""
+    from rocerf.cli.parquet_files import RowsInParquet
     from rocerf.models.sklearn.pipeline import from_pipeline
     from rocerf.models.sklearn.skops_file import load_skops_pipeline
 
+    options: dict[str, Any]
     fitted = load_skops_pipeline(path)
+    if isinstance(rows, RowsInParquet) and rows.large and preprocessing == PreprocessingName.FROZEN:
+        say_aside(STAYS)
+        options = {"favourable": rows.favourable, "ids": rows.id_column, "schema": rules, "retraining": "exact"}
+        on_disk: LogisticModel = from_pipeline(fitted, rows.path, rows.label, **options)
+        return on_disk
     taken = rules.names if rules is not None else getattr(fitted, "feature_names_in_", rows.frame.columns)
     frame = rows.frame[[name for name in rows.frame.columns if name in set(taken)]]
-    options: dict[str, Any] = {"favourable": rows.favourable, "preprocessing": preprocessing}
+    options = {"favourable": rows.favourable, "preprocessing": preprocessing}
     model: LogisticModel = from_pipeline(fitted, frame, rows.labels, schema=rules, **options)
     return model
 
@@ -90,6 +104,7 @@ def _numeric_model(
     rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, path: Path | None, c: float
 ) -> Refittable:
     """A model of a table of numbers: a logistic one fitted here, or whatever is in the file."""
+    from rocerf.cli.parquet_files import RowsInParquet
     from rocerf.data.feature import Kind
     from rocerf.models.logistic.model import LogisticModel
     from rocerf.models.sklearn.skops_file import load_skops_model
@@ -100,10 +115,16 @@ def _numeric_model(
             f"Expected --pipeline for a schema with categories such as {texts[0]!r}, got none: something must turn "
             "them into numbers; fit a pipeline, or make them columns of 0 and 1."
         )
-    train = rows.kept_on_disk() if path is None else rows.training_set()
-    if path is not None and path.name.lower().endswith(".npz"):
+    saved = path is not None and path.name.lower().endswith(".npz")
+    stays = path is None or (not saved and isinstance(rows, RowsInParquet) and rows.large)
+    train = rows.kept_on_disk() if stays else rows.training_set()
+    if path is None:
+        return LogisticModel.fit(train, C=c)
+    if saved:
         return _saved_model(path, train)
-    return LogisticModel.fit(train, C=c) if path is None else LogisticModel.from_sklearn(load_skops_model(path), train)
+    if stays:
+        say_aside(STAYS)
+    return LogisticModel.from_sklearn(load_skops_model(path), train, retraining="exact" if stays else "own")
 
 
 def _saved_model(path: Path, train: TrainingSet) -> Refittable:

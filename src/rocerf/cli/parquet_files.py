@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rocerf.cli.files import LabelledRows
 
 
+#: Cells of a table from which it stays on the disk whatever the model is.
+LARGE = 2**22
+
+
 def is_parquet(path: Path) -> bool:
     """Whether a path is a Parquet file by its name, or a folder, which then holds such files."""
     return path.is_dir() or path.name.lower().endswith((".parquet", ".pq"))
@@ -60,6 +64,15 @@ class RowsInParquet:
     def training_set(self) -> TrainingSet:
         """The rows as numbers, in memory."""
         return self._read.training_set()
+
+    @property
+    def large(self) -> bool:
+        """Whether the table is too large to be held for a model that was fitted elsewhere."""
+        from rocerf.data.parquet import dataset_of, reading
+
+        dataset = dataset_of(self.path)
+        with reading(self.path.name):
+            return int(dataset.count_rows()) * len(dataset.schema.names) > LARGE
 
     def kept_on_disk(self) -> TrainingSet:
         """The rows as numbers, on the disk."""

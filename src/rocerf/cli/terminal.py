@@ -49,6 +49,11 @@ def say(text: str) -> None:
     console().print(visible(text), soft_wrap=True)
 
 
+def say_aside(text: str) -> None:
+    """One line for people on standard error."""
+    console(stderr=True).print(visible(text), soft_wrap=True)
+
+
 def console(*, stderr: bool = False) -> Any:
     """Where people read."""
     from rich.console import Console

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.columns import first_repeated
 from rocerf.data.disk_rows import LabelsOnDisk, RowsOnDisk
+from rocerf.data.encoded_parquet import ColumnEncoder
 from rocerf.data.parquet import (
     Labels,
     Piece,
@@ -37,6 +38,9 @@ from rocerf.passes import chunks
 from rocerf.storage.scratch import Scratch
 from rocerf.types import Array
 
+#: Sees rows in the user's columns, as points, what is wrong with each, and where they are.
+Watch = Callable[[Any, Array, list[str], str], None]
+
 #: Tables that a process keeps open which others sent it.
 KEPT = 4
 
@@ -52,12 +56,18 @@ class ParquetTable:
     """
 
     def __init__(
-        self, pieces: list[Piece], schema: Any, columns: tuple[str, ...], labels: tuple[str, Any], token: str = ""
+        self,
+        pieces: list[Piece],
+        schema: Any,
+        columns: tuple[str, ...],
+        labels: tuple[str, Any],
+        encoder: ColumnEncoder | None = None,
+        token: str = "",
     ) -> None:
         self.pieces, self.schema, self.columns = pieces, schema, columns
-        self.labels_in = labels
+        self.labels_in, self.encoder = labels, encoder
         self.token = token or uuid.uuid4().hex
-        self.shape = pieces[-1].start + pieces[-1].rows, len(columns)
+        self.shape = pieces[-1].start + pieces[-1].rows, len(columns if encoder is None else encoder.names)
         self.sums: dict[int, int] = {}
         self._starts = np.array([piece.start for piece in pieces])
         self._X, self._y = Scratch(self.shape, np.float64), Scratch(self.shape[:1], np.float64)
@@ -72,7 +82,8 @@ class ParquetTable:
     @cached_property
     def _about(self) -> bytes:
         """All that another process needs to open the table, looked into only by one that has not done so yet."""
-        return pickle.dumps(((self.pieces, self.schema, self.columns, self.labels_in), self.sums))
+        made_of = self.pieces, self.schema, self.columns, self.labels_in, self.encoder
+        return pickle.dumps((made_of, self.sums))
 
     def put(self, at: int, values: Array, labels: Array) -> None:
         """Rows that were decoded, from row ``at`` on."""
@@ -113,10 +124,20 @@ class ParquetTable:
     def _decode(self, number: int) -> None:
         piece, labels, total = self.pieces[number], Labels(*self.labels_in), 0
         for at, batch in batches(piece, self.schema, [*self.columns, labels.column]):
-            values, good = numbers_in(batch, self.columns, piece.name), labels.of(batch, piece.name)
+            values, good = self.values(batch, piece.name), labels.of(batch, piece.name)
             self.put(at, values, good)
             total = checksum(values, good, total)
         self.finish(number, total)
+
+    def values(self, batch: Any, where: str, watch: Watch | None = None) -> Array:
+        """A batch as numbers; ``watch`` sees what an encoder makes of it."""
+        if self.encoder is None:
+            return numbers_in(batch, self.columns, where)
+        frame = self.encoder.frame(batch)
+        values, problems = self.encoder.encoded(frame)
+        if watch is not None:
+            watch(frame, values, problems, where)
+        return values
 
 
 def checksum(values: Array, labels: Array, before: int) -> int:
@@ -135,8 +156,8 @@ def _opened(token: str, about: bytes) -> ParquetTable:
     with _OPENING:
         table = _OWN.get(token) or _RECEIVED.get(token)
         if table is None:
-            (pieces, schema, columns, labels), sums = pickle.loads(about)
-            table = ParquetTable(pieces, schema, columns, labels, token)
+            (pieces, schema, columns, labels, encoder), sums = pickle.loads(about)
+            table = ParquetTable(pieces, schema, columns, labels, encoder, token)
             table.sums = sums
             _RECEIVED[token] = table
             while len(_RECEIVED) > KEPT:
@@ -145,22 +166,34 @@ def _opened(token: str, about: bytes) -> ParquetTable:
 
 
 def read_parquet(
-    source: Any, *, label: str, id: str | None, columns: Iterable[str] | None, favourable: Any, weight: str | None
+    source: Any,
+    *,
+    label: str,
+    id: str | None,
+    columns: Iterable[str] | None,
+    favourable: Any,
+    weight: str | None,
+    encoder: ColumnEncoder | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """The fields of a :class:`~rocerf.data.training_set.TrainingSet` whose rows stay on the disk."""
+    """The fields of a :class:`~rocerf.data.training_set.TrainingSet` whose rows stay on the disk.
+
+    With an ``encoder`` columns may hold anything that it knows; ``watch`` is called with what it makes of each batch.
+    """
     dataset = dataset_of(source)
     named = id if id is not None else _index(dataset.schema)
-    names = feature_columns(dataset, columns, (label, named, weight))
+    besides = label, named, weight
+    names = feature_columns(dataset, columns, besides) if encoder is None else encoder.columns
     needed = [*names, *(column for column in (label, named, weight) if column is not None)]
     pieces = pieces_of(dataset, needed)
     labels, schema = Labels(label, favourable), dataset.schema
-    table = ParquetTable(pieces, schema, names, (label, favourable))
+    table = ParquetTable(pieces, schema, names, (label, favourable), encoder)
     ids = _Ids(named, schema, pieces)
     weights = None if weight is None else Scratch(table.shape[:1], np.float64)
     for number, piece in enumerate(pieces):
         total = 0
         for at, batch in batches(piece, schema, needed):
-            values, good = numbers_in(batch, names, piece.name), labels.of(batch, piece.name)
+            values, good = table.values(batch, piece.name, watch), labels.of(batch, piece.name)
             table.put(at, values, good)
             total = checksum(values, good, total)
             ids.put(at, batch, piece.name)
@@ -173,7 +206,7 @@ def read_parquet(
         "y": LabelsOnDisk.of(table.labels(0, table.shape[0]), table),
         "ids": ids.checked(),
         "weights": None if weights is None else _usable(weights.values),
-        "columns": names,
+        "columns": names if encoder is None else encoder.names,
         "favourable": favourable,
         "unfavourable": other,
         "from_frame": True,

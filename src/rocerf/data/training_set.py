@@ -110,14 +110,17 @@ class TrainingSet:
 
         ``label``, ``id`` and ``sample_weight`` name columns; ``columns`` are the features, by default all others.
         Without ``id``, ids are the index that pandas wrote, or row numbers. The rows are read once, in batches, into a
-        working copy among the temporary files, 8 bytes a number; no more than a chunk of them is in memory. Deletions
-        are masks over that copy. See ``docs/scale.md``. Needs the extra ``scale``.
+        working copy among the temporary files, over which deletions are masks: ``docs/scale.md``. Extra ``scale``.
         """
         from rocerf.data.parquet_rows import read_parquet
 
-        made = object.__new__(cls)
         options: dict[str, Any] = {"columns": columns, "favourable": favourable, "weight": sample_weight}
-        made.__dict__.update(read_parquet(source, label=label, id=id, **options))
+        return cls.of_fields(read_parquet(source, label=label, id=id, **options))
+
+    @classmethod
+    def of_fields(cls, values: dict[str, Any]) -> TrainingSet:
+        """With these fields, which are checked already."""
+        (made := object.__new__(cls)).__dict__.update(values)
         return made
 
     @property
@@ -127,9 +130,7 @@ class TrainingSet:
 
     def _with(self, **changes: Any) -> TrainingSet:
         """The same training set with these arrays, which are checked already."""
-        made = object.__new__(TrainingSet)
-        made.__dict__.update({part.name: getattr(self, part.name) for part in fields(self)} | changes)
-        return made
+        return TrainingSet.of_fields({part.name: getattr(self, part.name) for part in fields(self)} | changes)
 
     def __len__(self) -> int:
         return len(self.y)

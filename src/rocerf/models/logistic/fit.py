@@ -15,8 +15,9 @@ from rocerf.errors import DataError, NotConvergedError
 from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
 from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic.class_weight import row_weights
-from rocerf.models.logistic.objective import LogisticObjective, Minimum, Penalty
+from rocerf.models.logistic.objective import CHUNK, LogisticObjective, Minimum, Penalty
 from rocerf.models.loss import LOGISTIC, Loss, loss_named
+from rocerf.passes import chunks
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ class LogisticFit:
         dtype, sign = fitted.coef_.dtype, 1.0 if fitted.classes_[1] == self.train.favourable else -1.0
 
         def own() -> Array:
-            return sign * np.asarray(fitted.decision_function(self.train.X.astype(dtype)), np.float64)
+            X = self.train.X
+            parts = [fitted.decision_function(X[rows].astype(dtype)) for rows in chunks(len(X), CHUNK)]
+            return sign * np.concatenate(parts).astype(np.float64)
 
         return replace(self, arithmetic=Arithmetic.of(bits_of(dtype), own, self.deployed_scores))
 

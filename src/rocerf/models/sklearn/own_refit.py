@@ -110,6 +110,11 @@ def fit_taken_over(fitted: Any, train: TrainingSet, threshold: float, retraining
     """A fitted LogisticRegression over the training rows' own columns, carried on to its optimum."""
     from rocerf.models.logistic.fit import LogisticFit
 
+    if train.on_disk and retraining == "own":
+        raise OptionError(
+            "Expected retraining='exact' for training rows that stay on the disk, got 'own': your own estimator is "
+            "fitted on all rows at once. Say so, or read the rows into memory."
+        )
     read = read_logistic_regression(fitted, train)
     design = Design.identity(train.X.shape[1], intercept=read.intercept)
     fit = LogisticFit.taken_over(fitted, read, train, design, threshold).computing_as(fitted)

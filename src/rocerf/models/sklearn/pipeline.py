@@ -47,6 +47,7 @@ from rocerf.models.sklearn.estimator_fitting import (
 )
 from rocerf.models.sklearn.own_refit import OwnEstimator, RetrainingRule, checked_retraining
 from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
+from rocerf.models.sklearn.pipeline_parquet import is_on_disk, pipeline_from_parquet
 from rocerf.models.sklearn.pipeline_parts import (
     REPRODUCED,
     Deployed,
@@ -133,7 +134,8 @@ def from_pipeline(
 
     pipeline : fitted Pipeline, or a bare LogisticRegression.
     train_df, y : table (pandas, Polars, PyArrow) of n rows in the columns that the pipeline takes, and n labels.
-        Columns that it ignores become no part of the schema, unless one is given that has them.
+        Columns that it ignores become no part of the schema, unless one is given that has them. Rows in Parquet are
+        given by their path (or as a PyArrow dataset) and the name of the label's column, with ``retraining="exact"``.
     schema : of the same columns; by default guessed by ``FeatureSchema.from_frame``.
     preprocessing : whether scalers, encoders and imputers stay as they are when rows are deleted ("frozen"), or are
         fitted again on the rows left ("refitted": slower, and without the promises "first_order" and "certified").
@@ -151,6 +153,13 @@ def from_pipeline(
         raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
     rule, threshold, by = checked_rule(preprocessing), checked_threshold(threshold), checked_retraining(retraining)
     options = {"ids": ids, "favourable": favourable, "sample_weight": sample_weight}
+    if is_on_disk(train_df):
+        if (rule, by, otherwise) != ("frozen", "exact", "refuse"):
+            raise OptionError(
+                "Expected preprocessing='frozen' and retraining='exact' for training rows that stay on the disk, got "
+                f"{rule!r} and {by!r}: what you fit again yourself is fitted on all rows at once. Say so, or read them."
+            )
+        return pipeline_from_parquet(pipeline, train_df, y, schema, threshold, **options)
     pipeline, rows = _taken(pipeline, train_df, y, schema, options)
     try:
         return _logistic(pipeline, rows, rule, by, threshold)

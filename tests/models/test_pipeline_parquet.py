@@ -1,0 +1,115 @@
+"""Pipelines over rows in Parquet, texts and gaps included: the model and the recourses that rows in memory give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rocerf
+from rocerf.errors import DataError, FileFormatError, OptionError, UnsupportedModelError
+
+pytest.importorskip("pyarrow")
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+
+
+def table(rows: int = 600) -> pd.DataFrame:
+    """Numbers, whole numbers with gaps only late in the table, texts of which one is rare, and a label."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "income": rng.normal(30.0, 9.0, rows),
+            "children": rng.integers(0, 5, rows).astype(float),
+            "home": rng.choice(["own", "rent", "other"], rows, p=[0.4, 0.55, 0.05]),
+            "job": pd.Categorical(rng.choice(["none", "part", "full"], rows)),
+        }
+    )
+    score = (frame["income"] - 30.0) / 9.0 + (frame["home"] == "own") - 0.4 * frame["children"]
+    good = np.where(score + rng.logistic(size=rows) > 0, "yes", "no")
+    frame.loc[rows - 40 :: 7, "children"] = np.nan
+    return frame.assign(good=good, who=[f"p{i}" for i in range(rows)])
+
+
+def fitted(frame: pd.DataFrame) -> Any:
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    encode = make_column_transformer((numbers, ["income", "children"]), (OneHotEncoder(), ["home", "job"]))
+    pipeline = make_pipeline(encode, LogisticRegression(tol=1e-10, max_iter=1000))
+    return pipeline.fit(frame.drop(columns=["good", "who"]), frame["good"])
+
+
+def written(frame: pd.DataFrame, folder: Path, parts: int) -> Path:
+    folder.mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
+        frame.iloc[rows].to_parquet(folder / f"{number:03d}.parquet", index=False)
+    return folder
+
+
+OPTIONS: dict[str, Any] = {"favourable": "yes", "ids": "who", "retraining": "exact"}
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+@pytest.mark.parametrize("promise", ["first_order", "retrained"])
+def test_the_same_model_and_recourses(parts: int, promise: str, tmp_path: Path) -> None:
+    frame = table()
+    pipeline = fitted(frame)
+    used = frame.drop(columns=["good"])
+    memory = rocerf.from_pipeline(pipeline, used, frame["good"], **OPTIONS)
+    disk = rocerf.from_pipeline(pipeline, written(frame, tmp_path / "rows", parts), "good", **OPTIONS)
+    assert disk.train.on_disk
+    assert disk.train.columns == memory.train.columns
+    assert disk.schema == memory.schema
+    assert disk.train.ids.tolist() == memory.train.ids.tolist()
+    np.testing.assert_array_equal(np.asarray(disk.train.X), memory.train.X)
+    np.testing.assert_allclose(disk.theta, memory.theta, atol=1e-9)
+    people = used.drop(columns="who").iloc[:60]
+    denied = people[memory.predict(people) == 0].iloc[:3]
+    one, two = (rocerf.Rocerf(model, 3, promise=promise, effort="quick").explain(denied) for model in (memory, disk))
+    assert one.answered.any()
+    np.testing.assert_allclose(two.matrix, one.matrix, rtol=0, atol=1e-9)
+    later = disk.without(disk.train.ids[:4])
+    np.testing.assert_allclose(later.theta, memory.without(memory.train.ids[:4]).theta, atol=1e-9)
+
+
+def test_what_takes_all_rows_at_once_is_refused(tmp_path: Path) -> None:
+    frame = table()
+    folder = written(frame, tmp_path / "rows", 2)
+    for changed in ({"retraining": "own"}, {"preprocessing": "refitted"}, {"otherwise": "estimator"}):
+        with pytest.raises(OptionError, match="stay on the disk"):
+            rocerf.from_pipeline(fitted(frame), folder, "good", **OPTIONS | changed)
+    with pytest.raises(OptionError, match="names of columns"):
+        rocerf.from_pipeline(fitted(frame), folder, frame["good"], **OPTIONS)
+
+
+def test_rows_and_pipelines_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    frame = table()
+    bent = make_pipeline(SimpleImputer(), PolynomialFeatures(), StandardScaler(), LogisticRegression())
+    bent.fit(frame[["income", "children"]], frame["good"])
+    with pytest.raises(UnsupportedModelError, match="not"):
+        rocerf.from_pipeline(bent, written(frame, tmp_path / "one", 2), "good", **OPTIONS)
+    strange = frame.copy()
+    strange.loc[500, "home"] = "castle"
+    schema = rocerf.FeatureSchema.from_frame(frame.drop(columns=["good", "who"]))
+    with pytest.raises(DataError, match="castle"):
+        rocerf.from_pipeline(fitted(frame), written(strange, tmp_path / "two", 3), "good", schema=schema, **OPTIONS)
+    with pytest.raises(FileFormatError):
+        rocerf.from_pipeline(fitted(frame), tmp_path / "nowhere", "good", **OPTIONS)
+
+
+def test_a_bare_scikit_learn_model_takes_rows_on_the_disk(tmp_path: Path) -> None:
+    frame = table()[["income", "good", "who"]]
+    folder = written(frame, tmp_path / "rows", 3)
+    train = rocerf.TrainingSet.from_parquet(folder, label="good", id="who", favourable="yes")
+    model = LogisticRegression(tol=1e-10).fit(frame[["income"]], frame["good"])
+    taken = rocerf.LogisticModel.from_sklearn(model, train, retraining="exact")
+    memory = rocerf.TrainingSet(frame[["income"]], frame["good"], favourable="yes")
+    expected = rocerf.LogisticModel.from_sklearn(model, memory, retraining="exact")
+    np.testing.assert_allclose(taken.theta, expected.theta, atol=1e-9)
+    with pytest.raises(OptionError, match="stay on the disk"):
+        rocerf.LogisticModel.from_sklearn(model, train)
