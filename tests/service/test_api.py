@@ -272,6 +272,6 @@ def test_odd_people_are_told_what_is_wrong(desk: Desk) -> None:
     assert (twice.status_code, twice.json()["detail"][:26]) == (422, "Expected each person once,")
     nothing = b'{"people": [{"person": "x", "values": {"income": NaN}}]}'
     control = b'{"people": [{"person": "x\\u0000", "values": {"a": 1}}]}'
-    for content in (nothing, control):
+    for content in (nothing, control, b"\xff-1\x16^"):
         answer = officer.post("/api/v1/letters", content=content, headers={"Content-Type": "application/json"})
         assert answer.status_code == 422

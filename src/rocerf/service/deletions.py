@@ -62,7 +62,7 @@ class Several(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    requests: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(min_length=1, max_length=1000)
+    requests: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(min_length=1, max_length=1000, examples=[[1, 2]])
 
 
 class Deletions(BaseModel):

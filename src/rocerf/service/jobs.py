@@ -36,7 +36,7 @@ class Renewal(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     letters: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
-        default_factory=list, max_length=10_000, description="None: all that are due."
+        default_factory=list, max_length=10_000, description="None: all that are due.", examples=[[1, 2]]
     )
 
 

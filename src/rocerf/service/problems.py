@@ -131,6 +131,8 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400:  # a body that cannot even be read, not text say: as any other that is not right
+        return await _invalid(request, RequestValidationError([]))
     phrase = HTTPStatus(error.status_code).phrase
     detail = f"Expected a path, method and body that the service knows, got another ({phrase}); see /openapi.json."
     if str(error.detail).startswith("Expected"):

@@ -19,7 +19,7 @@ router = guarded_router(tags=["signing in"])
 
 @router.post("/login", status_code=303, responses=documented(401, 403, 413, 422, 429), response_class=RedirectResponse)
 async def login(
-    request: Request, token: Annotated[str, Form(max_length=200, examples=["rocerf_..."])]
+    request: Request, token: Annotated[str, Form(min_length=1, max_length=200, examples=["rocerf_..."])]
 ) -> RedirectResponse:
     """Exchange a token for a session cookie, and go to the first page."""
     refuse_other_sites(request)
