@@ -67,10 +67,9 @@ def main() -> None:
 @contextmanager
 def _demonstration(folder: Path) -> Iterator[tuple[str, dict[Role, str]]]:
     """A service over the demonstration's ledger in which one request was carried out; its address and tokens."""
+    from rocerf.service.app import create_app
     from rocerf.service.demo import fill
     from rocerf.service.server import access_of
-
-    from rocerf.service.app import create_app
 
     with Ledger.open(f"sqlite:///{folder}/ledger.db", clock=lambda: NOW) as ledger:
         fill(ledger)
@@ -137,7 +136,8 @@ def _every(shown: Browser, address: str, tokens: dict[Role, str], folder: Path) 
             page.wait_for_selector("#verdict .say")
             page.screenshot(path=folder / f"verdict-{code}-{size[0]}.png")
             page.goto("/letters/1")
-            page.pdf(path=folder / f"letter-{code}-{size[0]}.pdf", prefer_css_page_size=True)
+            page.emulate_media(media="print")
+            page.screenshot(path=folder / f"print-{code}-{size[0]}.png", full_page=True)
             page.context.close()
             if size == WIDE:
                 _other_roles(shown, address, tokens, code, folder)

@@ -77,6 +77,11 @@ STEP_EVENTS: Mapping[RequestState, str] = {
 #: Facts of events that are free text: they may name somebody, whatever they should.
 FREE_TEXT = frozenset({"reason", "source"})
 
+#: Counts that are told only where they are not 0.
+SELDOM = frozenset(
+    {"rows_elsewhere", "beyond_promise", "broken_within_promise", "withdrawn", "without_recourse", "copies"}
+)
+
 
 def portfolio(ledger: Ledger, reader: Reader, promise: str, budget: str) -> Portfolio:
     """The first page; letters of one promise, or with so much left, if asked for."""
@@ -268,13 +273,18 @@ def preview(ledger: Ledger, number: int, reader: Reader) -> Preview | None:
 
 def events_of(ledger: Ledger, request: DeletionRequest, reader: Reader) -> tuple[Event, ...]:
     """What the audit trail says about one request, and about the batch in which it was carried out."""
-    found = Overview(ledger.core).events_about(request)
-    return tuple(event(one, reader) for one in found)
+    events = [event(one, reader) for one in Overview(ledger.core).events_about(request)]
+    own = ("request", "requests")  # which it is stands above
+    return tuple(replace(one, facts=tuple(fact for fact in one.facts if fact[0] not in own)) for one in events)
 
 
 def event(found: AuditEvent, reader: Reader) -> Event:
     """An event of the audit trail, as this reader may see it."""
-    facts = tuple((name, value) for name, value in found.facts.items() if reader.sees_people or name not in FREE_TEXT)
+    facts = tuple(
+        (name, value)
+        for name, value in found.facts.items()
+        if (reader.sees_people or name not in FREE_TEXT) and name != "made" and not (name in SELDOM and not value)
+    )
     return Event(found.seq, found.at, found.kind.replace(" ", "_"), found.actor, facts=facts, hash=found.hash)
 
 

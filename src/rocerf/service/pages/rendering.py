@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
@@ -177,10 +177,14 @@ def _named(language: Language, kind: str, name: str) -> str:
 
 def _fact(language: Language, name: str, value: Any) -> str:
     """The value of a fact; of codes that have a name of their own, the name."""
+    if isinstance(value, Mapping):  # of people only how many: numbers of people are not for everybody
+        return language.number(len(value)) if name == "subjects" else ", ".join(value)
     if isinstance(value, list | tuple):
         return ", ".join(_fact(language, name, one) for one in value)
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, int | float):
         return language.number(value)
-    return _named(language, FACT_CODES[name], value) if name in FACT_CODES else str(value)
+    if name in FACT_CODES:
+        return _named(language, FACT_CODES[name], value)
+    return language.day(date.fromisoformat(value)) if name == "deadline" else str(value)

@@ -123,6 +123,11 @@ class Affected:
     uses: int
     budget: Budget
 
+    @property
+    def pressing(self) -> bool:
+        """Whether it breaks, or has nothing left of what was promised."""
+        return self.breaks or self.budget.left <= 0
+
 
 @dataclass(frozen=True)
 class Preview:
