@@ -334,7 +334,7 @@ def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
     import pandas as pd
 
     array = _one_dimensional(ids, n, "ids")
-    if pd.isna(array).any() or not all(isinstance(row_id, Hashable) for row_id in array.tolist()):
+    if pd.isna(array).any() or (array.dtype == object and not all(isinstance(one, Hashable) for one in array)):
         raise IdError("Expected a value that names the row for every id, got a missing or compound one; fill it in.")
     if (repeated := first_repeated(array.tolist())) is not None:
         raise IdError(

@@ -32,6 +32,7 @@ from rocerf.deletion.hessians import (
     RowWeights,
     Sampled,
     most_alone,
+    shortened,
     solve_each,
 )
 from rocerf.deletion.looks import Look, RowCurvatures, decrements, unless_lost
@@ -45,11 +46,14 @@ from rocerf.types import Array, Places
 #: Newton steps before a stubborn model is handed to the careful single-model method.
 MAX_STEPS = 12
 
-#: The same where steps are damped, and the move of scores up to which they are not.
-MOST_DAMPED_STEPS, WHOLE_MOVE = 40, 0.5
+#: The same where steps are damped.
+MOST_DAMPED_STEPS = 40
 
 #: Newton steps by estimated Hessians, where there are any, before they are made from all rows.
 ESTIMATED_STEPS = 7
+
+#: Newton's decrement from which on Hessians no longer change by more than they are off where they are estimated.
+NEAR_OPTIMUM = 0.02
 
 #: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
 POOR_GUESS = 0.5
@@ -171,7 +175,7 @@ class BatchedNewton:
         moves = solve_each(left, gone * self.sign[rows] * pulls)
         penalty = self.objective.penalty.per_row * amounts.sum(axis=1)[:, None]
         shrunk = penalty * self.curvature.solve(self.penalised * theta)
-        return unless_lost(theta + self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk))
+        return unless_lost(theta + self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk, rows, amounts))
 
     def carried(self, thetas: Array, hessians: Array, before: Deletions, after: Deletions) -> Array:
         """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians as kept) towards
@@ -188,7 +192,8 @@ class BatchedNewton:
         gradients = ((gone * sign * pulls)[:, None, :] @ XS)[:, 0, :]
         penalty = (self.objective.penalty.per_row * amounts.sum(axis=1))[:, None]
         hessians = self.hessians.less(hessians, gone * self.loss.curvature_of_pull(pulls), rows, penalty)
-        return unless_lost(thetas + self._damped(self.solve(hessians, gradients + penalty * self.penalised * thetas)))
+        moves = self.solve(hessians, gradients + penalty * self.penalised * thetas)
+        return unless_lost(thetas + self._damped(moves, rows, amounts))
 
     def look(
         self, thetas: Array, deletions: Deletions, hessians: Array | None = None, *, exactly: bool = False
@@ -230,21 +235,14 @@ class BatchedNewton:
             values *= self.weights[rows]
         return values
 
-    def _moves(self, look: Look) -> Array:
+    def _moves(self, look: Look, deletions: Deletions) -> Array:
         """Newton's steps (M, p), to be taken off."""
-        return self._damped(self.solve(look.hessians, look.gradients))
+        moves = self.hessians.solve(look.hessians, look.gradients, gradients=True)
+        return self._damped(moves, deletions.rows, deletions.amounts)
 
-    def _damped(self, moves: Array) -> Array:
-        """Steps (M, p), where columns are many shortened to ``log(1 + D)/D``, D their largest move of any row's score.
-
-        So shortened, a Newton step on the logistic loss always descends. With few columns whole steps hardly ever
-        fail; with nearly as many as rows, a deletion can move scores by any amount.
-        """
-        if not isinstance(self.hessians, RowWeights):
-            return moves
-        with np.errstate(over="ignore", invalid="ignore"):
-            largest = np.abs(moves @ self.X.T).max(axis=1, keepdims=True)
-            return np.where(largest > WHOLE_MOVE, np.log1p(largest) / largest, 1.0) * moves
+    def _damped(self, moves: Array, rows: Places, amounts: Array) -> Array:
+        """Steps (M, p) of models without amounts (M, w) of rows (M, w), shortened where columns are many."""
+        return shortened(moves, self.X, rows, amounts) if isinstance(self.hessians, RowWeights) else moves
 
     def nearly(
         self, guesses: Array, deletions: Deletions, poor: float = POOR_GUESS
@@ -255,7 +253,7 @@ class BatchedNewton:
         may be no such model at all.
         """
         thetas, look = guesses.copy(), self.look(guesses, deletions)
-        moves = self._moves(look)
+        moves = self._moves(look, deletions)
         for passes in range(MORE_PASSES + 1):
             far = np.flatnonzero(~(decrements(moves, look.gradients) <= poor))
             if not len(far) or passes == MORE_PASSES:
@@ -264,7 +262,7 @@ class BatchedNewton:
             again = self.look(thetas[far], deletions[far])
             for seen, anew in zip(look, again, strict=True):
                 seen[far] = anew
-            moves[far] = self._moves(again)
+            moves[far] = self._moves(again, deletions[far])
         astray = np.union1d(far, np.flatnonzero(self._separated(look, deletions)))
         return thetas, unless_lost(thetas - moves), look, astray
 
@@ -291,7 +289,7 @@ class BatchedNewton:
         most = MOST_DAMPED_STEPS if isinstance(self.hessians, RowWeights) else MAX_STEPS
         for step in range(most if len(open_) else 0):
             look = self.look(thetas[open_], deletions[open_], hessians, exactly=step >= ESTIMATED_STEPS)
-            move = self._moves(look)
+            move = self._moves(look, deletions[open_])
             decrement = decrements(move, look.gradients)
             thetas[open_] = unless_lost(thetas[open_] - move)
             settled = decrement <= TOLERANCE
@@ -303,11 +301,13 @@ class BatchedNewton:
             open_ = open_[onward]
             if not len(open_):
                 break
-            # Near the optimum the Hessian no longer changes: two fresh ones, then keep it.
-            free = isinstance(self.hessians, RowWeights) or (
-                isinstance(self.hessians, Sampled) and step + 1 < ESTIMATED_STEPS
-            )
-            hessians = look.hessians[onward] if step in (1, 2, 4, 5) and not free else None
+            # Near the optimum the Hessian no longer changes: two fresh ones, then keep it. An estimated one is kept as
+            # soon as the optimum is near: another estimate would be no better.
+            if isinstance(self.hessians, Sampled) and step + 1 < ESTIMATED_STEPS:
+                keep = bool((decrement[onward] < NEAR_OPTIMUM).all())
+            else:
+                keep = step in (1, 2, 4, 5) and not isinstance(self.hessians, RowWeights)
+            hessians = look.hessians[onward] if keep else None
         for place in np.flatnonzero(~arrived):
             thetas[place] = self._carefully(deletions.set_of(int(place)))
         return thetas
@@ -358,10 +358,10 @@ class BatchedNewton:
 
     def harms_of_full_model(self, directions: Array) -> Harms:
         """How each row's deletion changes the scores of points (M, p), at the model as it is."""
-        none = Deletions(np.zeros((len(directions), 1), np.intp), np.zeros((len(directions), 1)))
-        thetas = np.tile(self.theta, (len(directions), 1))
-        look = self.look(thetas, none, np.broadcast_to(self.hessian, (len(directions), *self.hessian.shape)))
-        return self.harms(look, thetas, none, directions, leverage=True)
+        none = Deletions(np.zeros((1, 1), np.intp), np.zeros((1, 1)))
+        look = self.look(self.theta[None, :], none, self.hessian[None])  # one model for all points
+        hessians = np.broadcast_to(self.hessian, (len(directions), *self.hessian.shape))
+        return self.harms(look._replace(hessians=hessians), self.theta[None, :], none, directions, leverage=True)
 
     def no_harms(self, count: int) -> Harms:
         """Of models of which nothing is known yet."""
@@ -369,9 +369,7 @@ class BatchedNewton:
 
     def _levers(self, pulls: Array, lengths: Array, weights: Array) -> Array:
         """Leverages of rows by their pulls (M, m) and lengths (m,) or (M, m)."""
-        levers = self.loss.curvature_of_pull(pulls)
-        levers *= lengths * weights
-        return levers
+        return np.asarray(self.loss.curvature_of_pull(pulls) * (lengths * weights))
 
     def _lengths_at(self, hessians: Array) -> Array:
         """``x_i'H^-1 x_i`` for every row: of each model (M, n), or of the full one (n,) where there are many rows."""

@@ -33,8 +33,11 @@ class Effort:
     or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of
     swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0),
     ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further searches in a row, each
-    from fresh starts, a point must withstand before the promise ``retrained`` is given. ``groups`` is for models whose
-    retraining has no single outcome.
+    from fresh starts, a point must withstand before the promise ``retrained`` is given. A walk ends where the set it
+    turns to has all but a share ``near`` of its rows in common with the present one, or with the worst one found from
+    other starts: what is left to find there is a few parts in ten thousand of the drop (0: every walk goes to its end).
+    ``groups`` is for
+    models whose retraining has no single outcome.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Effort:
     swap_width: int = 4
     brute_force: int = 0
     again: int = 0
+    near: float = 0.0
     groups: GroupEffort = GroupEffort(("proposals", "other starts", "relinearised"), rounds=1)
     on_small_tables: Effort | None = None
 
@@ -110,6 +114,7 @@ EFFORTS = {
         swaps=2,
         swap_width=0,
         brute_force=500,
+        near=0.02,
         on_small_tables=Effort(
             "normal",
             ("relinearise", "greedy", "groups", "swap", "brute force"),

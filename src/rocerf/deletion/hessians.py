@@ -24,10 +24,14 @@ from rocerf.types import Array, Mask, Places
 #: Columns from which Hessians are kept as weights of rows.
 WIDE = 256
 
-#: Conjugate gradients end at this residual, relative to the beginning and in the norm of the full model's inverse
-#: Hessian, or after so many steps. What they leave the next step of Newton's method repairs.
-RESIDUAL = 1e-3
+#: Conjugate gradients end at this residual (far from an optimum: at up to the second one), relative to the beginning
+#: and in the norm of the full model's inverse Hessian, or after so many steps. What they leave the next step of
+#: Newton's method repairs.
+RESIDUAL, LOOSE = 1e-3, 0.1
 MOST_STEPS = 200
+
+#: The move of a row's score up to which a Newton step is taken whole.
+WHOLE_MOVE = 0.5
 
 #: Entries of the largest array that holds deleted rows of several models.
 ROW_ENTRIES = 2**22
@@ -73,8 +77,8 @@ class Hessians(Protocol):
         """Others, with weights ``gone`` (M, w) taken from rows (M, w), and lam (M, 1) from the penalty's strength."""
         ...
 
-    def solve(self, hessians: Array, vectors: Array) -> Array:
-        """``H^-1 v`` for each of M; NaN where H is singular."""
+    def solve(self, hessians: Array, vectors: Array, *, gradients: bool = False) -> Array:
+        """``H^-1 v`` for each of M; NaN where H is singular. Of ``gradients`` no closer than Newton's step is worth."""
         ...
 
 
@@ -127,7 +131,7 @@ class Matrices(Hessians):
         hessians[:, diagonal, diagonal] += lam * self._penalised
         return hessians
 
-    def solve(self, hessians: Array, vectors: Array) -> Array:
+    def solve(self, hessians: Array, vectors: Array, *, gradients: bool = False) -> Array:
         """By factorisation."""
         return solve_each(hessians, vectors)
 
@@ -224,12 +228,16 @@ class RowWeights(Hessians):
         copies[:, -1:] -= lam
         return copies
 
-    def solve(self, hessians: Array, vectors: Array) -> Array:
-        """By conjugate gradients, all models at once; those that have arrived take no further part."""
+    def solve(self, hessians: Array, vectors: Array, *, gradients: bool = False) -> Array:
+        """By conjugate gradients, all models at once; those that have arrived take no further part.
+
+        A Newton step is off by about its decrement, relative to its length, however closely it is solved for.
+        """
         solved, rest = np.zeros_like(vectors), np.array(vectors)
         near = self._curvature.solve(rest)
         toward, size = near.copy(), np.einsum("ij,ij->i", rest, near)
-        goal = RESIDUAL**2 * size
+        residual = np.clip(0.5 * np.sqrt(np.maximum(size, 0.0)), RESIDUAL, LOOSE) if gradients else RESIDUAL
+        goal = residual**2 * size
         open_ = np.flatnonzero(size > 0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # models that are lost
             for _ in range(MOST_STEPS if len(open_) else 0):
@@ -259,6 +267,21 @@ class RowWeights(Hessians):
         scores = vectors @ self._X.T
         scores *= hessians[:, :-1]
         return scores @ self._X + hessians[:, -1:] * self._penalised * vectors
+
+
+def shortened(moves: Array, X: Array, rows: Places, amounts: Array) -> Array:
+    """Newton steps (M, p) shortened to ``log(1 + D)/D``, D their largest move of the score of any row of X (n, p).
+
+    Rows (M, w) that are wholly deleted, by their amounts (M, w), do not count, though their scores move most. So
+    shortened, a step on the logistic loss always descends. With few columns whole steps hardly ever fail; with nearly
+    as many as rows, a deletion can move scores by any amount.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = np.abs(moves @ X.T)
+        model, place = np.nonzero(amounts >= 1.0)
+        moved[model, rows[model, place]] = 0.0
+        largest = moved.max(axis=1, keepdims=True)
+        return np.where(largest > WHOLE_MOVE, np.log1p(largest) / largest, 1.0) * moves
 
 
 def squares_of(x: Array, weights: Array) -> Array:

@@ -36,7 +36,7 @@ from rocerf.deletion.efforts import Effort
 from rocerf.deletion.finding import Finding
 from rocerf.deletion.harms import Harms
 from rocerf.deletion.rare_groups import RareGroups
-from rocerf.deletion.starts import starts_of
+from rocerf.deletion.starts import FullModelHarms, starts_of
 from rocerf.passes import chunks
 from rocerf.types import Array, Places
 
@@ -76,7 +76,7 @@ def search(
     if _few_sets(len(models.X), k, effort.brute_force):
         block.try_all()
         return block.finding
-    base = models.harms_of_full_model(directions)
+    base = FullModelHarms(models, directions)
     starts = starts_of(models, directions, base, k, effort, groups, seed, first)
     if known is not None:
         again = "known", lambda points: Deletions.of([known[point] for point in points], k), [k] * effort.rounds
@@ -192,6 +192,7 @@ class _Block:
                 break
             trial, changed = now.exchange(open_, radius, sizes[step + 1])
             changed &= failures[open_] < self.effort.patience
+            changed &= ~self._arriving(points[open_], now, open_, trial)
             open_, trial = open_[changed], trial[changed]
             if not len(open_):
                 break
@@ -200,6 +201,20 @@ class _Block:
         best = self.finding.scores[points]
         ended = np.flatnonzero(now.scores - best < 1e-5 * np.abs(toward @ models.theta - best))
         self._report(points[ended], now.thetas[ended], now.deletions[ended], name)
+
+    def _arriving(self, points: Places, now: _Walkers, open_: Places, trial: Deletions) -> NDArray[np.bool_]:
+        """Which walks are about to go hardly further, or where an earlier one ended without being below it yet."""
+        few = int(self.effort.near * self.k)
+        coming, inside = np.zeros(len(points), dtype=bool), np.zeros(len(self.models.X), dtype=bool)
+        for place in range(len(points)) if self.effort.near else ():
+            wanted, own = trial.members(place), now.deletions.members(int(open_[place]))
+            above = now.scores[open_[place]] >= self.finding.scores[points[place]]
+            for known in (own, *([self.finding.sets[points[place]]] if above else [])):
+                inside[known] = True
+                apart = max(len(wanted), len(known)) - np.count_nonzero(inside[wanted])
+                inside[known] = False
+                coming[place] |= apart <= few
+        return coming
 
     def _report(self, points: Places, thetas: Array, deletions: Deletions, name: str) -> None:
         """Retrain to convergence without those sets that were not yet, from these parameters, and report them."""

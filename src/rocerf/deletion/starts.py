@@ -17,10 +17,28 @@ from rocerf.types import Array, Places
 CLOSE = 1e-3
 
 
+class FullModelHarms:
+    """Harms at the model as it is, for a block of points with these score gradients (M, p).
+
+    They are made when they are first asked for: most points are refuted by what is known before.
+    """
+
+    def __init__(self, models: BatchedNewton, directions: Array) -> None:
+        self._models, self._directions = models, directions
+        self._points: Places = np.empty(0, np.intp)
+        self._made: Harms | None = None
+
+    def of(self, points: Places) -> Harms:
+        """The harms for some points, ascending; later ones are mostly among the first."""
+        if self._made is None or not np.isin(points, self._points).all():
+            self._points, self._made = points, self._models.harms_of_full_model(self._directions[points])
+        return self._made.of(np.searchsorted(self._points, points))
+
+
 def starts_of(
     models: BatchedNewton,
     directions: Array,
-    base: Harms,
+    base: FullModelHarms,
     k: int,
     effort: Effort,
     groups: RareGroups | None,
