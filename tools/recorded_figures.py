@@ -219,7 +219,9 @@ def reproduction_tables() -> str:
     from rocerf.reproduction.markdown_page import page
     from rocerf.reproduction.tables import read_results
 
-    return page(read_results(ROOT / REPRODUCTION), REPRODUCTION.removeprefix("docs/"))
+    folders = [REPRODUCTION, *([NETWORKS] if (ROOT / NETWORKS).is_dir() else [])]
+    made: list[Any] = [part for name in folders for part in (read_results(ROOT / name), name.removeprefix("docs/"))]
+    return page(*made)
 
 
 def reproduction_answers() -> str:
@@ -227,11 +229,13 @@ def reproduction_answers() -> str:
     from rocerf.reproduction.markdown_page import answers_text
     from rocerf.reproduction.tables import read_results
 
-    return answers_text(read_results(ROOT / REPRODUCTION))
+    networks = read_results(ROOT / NETWORKS) if (ROOT / NETWORKS).is_dir() else None
+    return answers_text(read_results(ROOT / REPRODUCTION), networks)
 
 
-#: The folder of the recorded run.
+#: The folder of the recorded run, and that of a run of networks alone.
 REPRODUCTION = "docs/results/reproduction"
+NETWORKS = "docs/results/reproduction-networks"
 
 
 def _row(*cells: str) -> str:

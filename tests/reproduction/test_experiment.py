@@ -24,6 +24,7 @@ from rocerf.reproduction.jobs import Job, JobFolder, Plan
 from rocerf.reproduction.planning import Case, cases_of, plan_case
 from rocerf.reproduction.scheduling import Standing, run_jobs
 from rocerf.reproduction.theorem import extra_costs
+from searches import fewer_steps
 
 pytestmark = pytest.mark.slow  # minutes of retraining and of commands
 
@@ -74,7 +75,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return calls
 
 
-def test_tables_have_the_promised_shape(tmp_path: Path) -> None:
+def test_tables_have_the_promised_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fewer_steps(monkeypatch)
     settings = tiny(settings=["published", "corrected"], methods=["rocerf", "retrained"], theorem_sizes=[300])
     done = reproduce(settings.changed(theorem_k=[1]), tmp_path)
     assert (done.kept, done.failed, done.missing) == (0, {}, {})

@@ -32,18 +32,22 @@ if TYPE_CHECKING:
 TEXT = shipped("report.yaml")
 
 
-def answers_text(results: Results) -> str:
-    """The three answers as a list."""
-    found = [f"**{a.question}. {a.verdict}** {a.sentence}".strip() for a in answers(results)]
-    return f"{_bullets(found)}\n"
+def answers_text(results: Results, networks: Results | None = None) -> str:
+    """The three answers as a list; the one about networks from their own run where they have one."""
+    found = answers(results) if networks is None else [*answers(results)[:-1], answers(networks)[-1]]
+    return f"{_bullets(f'**{a.question}. {a.verdict}** {a.sentence}'.strip() for a in found)}\n"
 
 
-def page(results: Results, figures: str) -> str:
-    """Everything between the page's markers; ``figures`` is where its drawings lie, seen from the page."""
+def page(results: Results, figures: str, networks: Results | None = None, networks_figures: str = "") -> str:
+    """Everything between the page's markers; ``figures`` is where its drawings lie, seen from the page.
+
+    ``networks`` is a run of networks alone, where the other has none.
+    """
     parts = [
-        answers_text(results).strip(),
+        answers_text(results, networks).strip(),
         _plain(TEXT["holds"].format(holds=percent(HOLDS, 0))),
         *_curves(results, figures),
+        *([] if networks is None else _networks(networks, networks_figures)),
         *_costs(results),
         "## Accuracy",
         _table(["", "paper", "as published", "corrected", "denied", "denied, corrected"], _accuracy(results)),
@@ -81,6 +85,16 @@ def _curves(results: Results, figures: str) -> Iterable[str]:
         yield "### Who is as valid for less?"
         yield _plain(TEXT["beaten"])
         yield _table(["target", *(METHODS[m] for m in RIVALS)], beaten_rows(beaten))
+
+
+def _networks(results: Results, figures: str) -> Iterable[str]:
+    """What a run of networks alone has to show, with where it was made."""
+    yield "## Networks, in a run of their own"
+    yield f"[Its report]({figures}/report.html). {TEXT['networks']}"
+    yield from list(_curves(results, figures))[2:]
+    yield _table(["", "paper", "as published", "corrected", "denied", "denied, corrected"], _accuracy(results))
+    yield from list(_worst(results))[1:]
+    yield from _run(results)
 
 
 def _costs(results: Results) -> Iterable[str]:

@@ -146,8 +146,9 @@ def _lead(results: Results) -> Iterator[Part]:
     yield Points([joined(tag("b", f"{a.question}. "), _coded(a.verdict)) for a in found], "answers")
     yield Paragraph(Html(TEXT["holds"].format(holds=percent(HOLDS, 0))), "small")
     yield Points([joined(tag("b", f"{a.question}. "), _coded(a.sentence)) for a in found if a.sentence], "said")
-    if results.run.get("preset") == "quick":
-        yield Paragraph(Html(TEXT["quick"]), "note")
+    size = results.run.get("preset")
+    if size in ("quick", "cpu"):
+        yield Paragraph(Html(TEXT[size]), "note")
 
 
 @dataclass(frozen=True)
