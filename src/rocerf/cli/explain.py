@@ -101,6 +101,7 @@ def explain(
     seed: opt.Seed = 0,
     audit: Annotated[bool, typer.Option(help="With simulated: look at rows picked to do harm, too.")] = False,
     save_explainer: Annotated[Path | None, typer.Option(help="Folder to keep the explainer in, for letters.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Folder for rounds done, to go on after a stop.")] = None,
     runner: opt.Runner = "auto",
     scheduler: opt.Scheduler = None,
     training_rows: opt.ShowRows = False,
@@ -117,7 +118,9 @@ def explain(
     options = {"cost": _cost(cost, prices), "schema": _rules(rules, fitted, immutable), "max_changes": max_changes}
     chosen = _audited(promise) if audit else promise
     explainer = _explainer(fitted, k, chosen, delta, options, {"solver": solver, "effort": effort, "seed": seed})
-    batches = _answers(explainer, asking, alternatives, quiet=as_json)
+    if checkpoint is not None and alternatives > 1:
+        raise OptionError("Expected --checkpoint or --alternatives, got both; drop one.")
+    batches = _answers(explainer, asking, alternatives, checkpoint, quiet=as_json)
     files = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.
     answers = zip(files, batches, strict=False)
@@ -245,7 +248,9 @@ def _explainer(
     return Rocerf(fitted, k, promise=promise, delta=margin, **options, **search)
 
 
-def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) -> tuple[Recourses, ...]:
+def _answers(
+    explainer: Rocerf, asking: Any, alternatives: int, checkpoint: Path | None, *, quiet: bool
+) -> tuple[Recourses, ...]:
     from dataclasses import replace
 
     from rocerf.explainer.preparation import announcement
@@ -261,7 +266,7 @@ def _answers(explainer: Rocerf, asking: Any, alternatives: int, *, quiet: bool) 
         batches = (
             explainer.alternatives(asking, alternatives, **told)
             if alternatives > 1
-            else (explainer.explain(asking, **told),)
+            else (explainer.explain(asking, checkpoint=checkpoint, **told),)
         )
     if explainer.promise.name != opt.PLAIN:
         return batches

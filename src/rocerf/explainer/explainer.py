@@ -19,6 +19,7 @@ from rocerf.errors import OptionError
 from rocerf.explainer.alternatives import find_alternatives
 from rocerf.explainer.assembly import assembled
 from rocerf.explainer.calibration import calibrate_delta
+from rocerf.explainer.checkpoints import resumable
 from rocerf.explainer.confirmation import FindPoints, confirmed
 from rocerf.explainer.files import read_states, write_states
 from rocerf.explainer.options import checked_delta, checked_model, checked_schema, refuse_rules_unknown_to
@@ -170,15 +171,18 @@ class Rocerf:
         id: str | None = None,
         progress: Progress | None = None,
         preparing: Progress | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> Recourses:
         """Recourse for each person of X, shape (P, d), in their order.
 
         A table (pandas, Polars, PyArrow) is matched by column names, and answers are tables of the same kind. People
         are called by its index, or by the column named as ``id``. Bad rows and impossible cases become results with
         a reason. ``progress`` is called with (done, total): of :meth:`prepare`, unless that has ``preparing`` to call,
-        then of people, or of the models retrained for them.
+        then of people, or of the models retrained for them. A ``checkpoint`` is a folder in which every round is
+        written down as it is done; the same call, made again, goes on from there to the same answers.
         """
-        return self.explain_by(self.find_points, X, progress, preparing=preparing, id=id)
+        find = self.find_points if checkpoint is None else resumable(self, checkpoint)
+        return self.explain_by(find, X, progress, preparing=preparing, id=id)
 
     def find_points(self, problem: Master, progress: Progress | None = None) -> Solution:
         """The cheapest points that keep the promise, found by this explainer's solver."""

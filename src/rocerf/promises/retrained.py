@@ -177,6 +177,10 @@ class Retrained(ExactRetraining):
             self._searched.update(X[place].tobytes() for place in asking[lowest[asking] >= floor[asking]])
         return self._reading(X, lowest, which, retrainings, np.where(lowest >= floor, depth, self.slack))
 
+    def was_searched(self, X: Array) -> None:
+        """A search ran to its end at these points (P, d) without breaking them, in a run that this one goes on with."""
+        self._searched.update(point.tobytes() for point in X)
+
     def check_exactly(self, X: Array, delta: float, rows: Any) -> Array:
         """The lowest score of points (P, d) over every model retrained so far and those in force, (P,).
 

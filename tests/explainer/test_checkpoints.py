@@ -1,0 +1,85 @@
+"""A run that was interrupted goes on where it was, to the same answers; another run's folder is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from problems import random_training_set, refused_people
+from rocerf import LogisticModel, Rocerf
+from rocerf.errors import OptionError
+from rocerf.promises.first_order import FirstOrder
+from rocerf.promises.retrained import Retrained
+
+
+class WentDownError(Exception):
+    """The machine went down."""
+
+
+def explainer(promise: str) -> Rocerf:
+    model = LogisticModel.fit(random_training_set(3, n=300, d=4))
+    return Rocerf(model, 6, promise=promise, effort="quick")
+
+
+def people() -> np.ndarray:
+    return refused_people(explainer("first_order").model, 1, 12)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, kind: type, most: int = 10**9) -> list[int]:
+    """How often the promise was truly read; from ``most`` on it goes down."""
+    name = "read_near" if kind is FirstOrder else "read_exactly"
+    reads, own = [0], getattr(kind, name)
+
+    def read(self: Any, *given: Any, **named: Any) -> Any:
+        reads[0] += 1
+        if reads[0] > most:
+            raise WentDownError
+        return own(self, *given, **named)
+
+    monkeypatch.setattr(kind, name, read)
+    return reads
+
+
+@pytest.mark.parametrize(("promise", "kind"), [("first_order", FirstOrder), ("retrained", Retrained)])
+def test_an_interrupted_run_goes_on(promise: str, kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "rounds"
+    with monkeypatch.context() as patched:
+        whole = counted(patched, kind)
+        expected = explainer(promise).explain(people())
+    assert expected.answered.any()
+    assert whole[0] > 2
+    with monkeypatch.context() as patched:
+        counted(patched, kind, most=2)
+        with pytest.raises(WentDownError):
+            explainer(promise).explain(people(), checkpoint=folder)
+    assert list(folder.glob("round-*.npz"))
+    with monkeypatch.context() as patched:
+        rest = counted(patched, kind)
+        found = explainer(promise).explain(people(), checkpoint=folder)
+    assert rest[0] < whole[0]
+    assert found.statuses == expected.statuses
+    np.testing.assert_array_equal(found.matrix, expected.matrix)
+    np.testing.assert_allclose(found.margins, expected.margins, rtol=0, atol=1e-12)
+    again = explainer(promise).explain(people(), checkpoint=folder)  # all of it is told
+    np.testing.assert_array_equal(again.matrix, expected.matrix)
+
+
+def test_folders_of_other_runs_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    explainer("first_order").explain(people(), checkpoint=folder)
+    with pytest.raises(OptionError, match="of another run"):
+        explainer("first_order").explain(people()[:5], checkpoint=folder)
+    with pytest.raises(OptionError, match="of another run"):
+        explainer("retrained").explain(people(), checkpoint=folder)
+    with pytest.raises(OptionError, match="promise with cuts"):
+        Rocerf(explainer("first_order").model, 2, promise="local_linear").explain(people(), checkpoint=folder)
+
+
+def test_only_the_owner_can_read_the_rounds(tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    explainer("retrained").explain(people(), checkpoint=folder)
+    assert folder.stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
