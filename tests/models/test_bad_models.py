@@ -111,30 +111,9 @@ def test_elasticnet_without_an_l1_part_is_l2() -> None:
     np.testing.assert_allclose(LogisticModel.from_sklearn(fitted, TRAIN).theta, theta_of(fitted), rtol=1e-5)
 
 
-@pytest.mark.parametrize("weights", [False, True])
-def test_balanced_class_weights_are_refused_with_the_fixed_dict_that_is_accepted(weights: bool) -> None:
-    train = standardised(2, weights=weights)
-    train = TrainingSet(train.X[train.X[:, 0] > -0.8], train.y[train.X[:, 0] > -0.8].astype(int))
-    sample_weight = np.linspace(0.5, 2.0, len(train)) if weights else None
-    y = train.y.astype(int)
-    balanced = LogisticRegression(class_weight="balanced", **TIGHT).fit(train.X, y, sample_weight=sample_weight)
-    with pytest.raises(UnsupportedModelError, match="got 'balanced', which changes with every deletion") as refused:
-        LogisticModel.from_sklearn(balanced, train, sample_weight=sample_weight)
-    fixed = eval(str(refused.value).split("class_weight=")[1].rstrip("."), {})
-    assert set(fixed) == {0, 1}
-    refit = LogisticRegression(class_weight=fixed, **TIGHT).fit(train.X, y, sample_weight=sample_weight)
-    np.testing.assert_allclose(refit.coef_, balanced.coef_, rtol=1e-4)
-    model = LogisticModel.from_sklearn(refit, train, sample_weight=sample_weight)
-    np.testing.assert_allclose(model.theta, theta_of(refit), rtol=1e-5, atol=1e-7)
-
-
-def test_balanced_is_refused_by_our_own_fit_too() -> None:
-    with pytest.raises(OptionError, match=r"got 'balanced'; balanced weights, .* are class_weight=\{0: ") as refused:
-        LogisticModel.fit(TRAIN, class_weight="balanced")
-    fixed = eval(str(refused.value).split("class_weight=")[1].rstrip("."), {})
-    assert LogisticModel.fit(TRAIN, class_weight=fixed).optimality < 1e-10
-    counts = np.bincount(Y)
-    assert fixed == pytest.approx({0: len(Y) / (2 * counts[0]), 1: len(Y) / (2 * counts[1])}, rel=1e-5)
+def test_class_weights_that_are_none_are_refused_with_what_they_may_be() -> None:
+    with pytest.raises(OptionError, match=r"None, 'balanced' or a dict.*got 'even'; balanced weights, .*=\{0: "):
+        LogisticModel.fit(TRAIN, class_weight="even")
 
 
 # --- a model and rows that do not belong together -------------------------------------------------
@@ -337,7 +316,7 @@ BAD_OPTIONS = [
         ({"class_weight": {0: value}}, OptionError, "positive numbers as class weights, got .*a number above 0")
         for value in (0, -1, np.nan, np.inf, "2", None)
     ],
-    ({"class_weight": [1.0, 2.0]}, OptionError, r"None or a dict from label to weight, got \[1.0, 2.0\]"),
+    ({"class_weight": [1.0, 2.0]}, OptionError, r"'balanced' or a dict from label to weight, got \[1.0, 2.0\]"),
 ]
 
 

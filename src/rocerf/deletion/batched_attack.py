@@ -56,7 +56,8 @@ class BatchedAttacker:
         if label is not None:
             return self._vanished(label, len(X))
         found = self._searched(X, search)
-        if self.model.preprocessing != "refitted" or not len(X):
+        moves = self.model.preprocessing == "refitted" or self.model.weighs_anew
+        if not moves or not len(X):
             return found
         attacks = with_pipeline_refits(self._refits, found, X, self.k)
         # Searches that stopped because of a model with frozen preprocessing go on where the refitted one is harmless.

@@ -1,7 +1,8 @@
 """Deletions of a pipeline whose preprocessing is fitted again: found with it frozen, then truly refitted.
 
 The searches know one design. A refitted scaler, encoder or imputer is another one, so what they find is retrained
-once more with the whole pipeline, and only that is reported. Every set refitted for one point is held against all
+once more with the whole pipeline, and only that is reported. So are those of a model whose class weights are balanced
+anew on the rows left. Every set refitted for one point is held against all
 points of the request. Besides, the rows of every category that so few rows have that all of them can be deleted are a
 set of their own: a category that no row is left of may be one that the pipeline refuses.
 """
@@ -15,13 +16,14 @@ import numpy as np
 
 from rocerf.data.feature import Kind
 from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.balanced_guesses import balanced_guesses
 from rocerf.deletion.shared import shared
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.model import ExactModel
 from rocerf.types import Array, Places
 
-#: What found the deletion of all rows of a category.
-VANISHED = "a category vanishes"
+#: What found the deletion of all rows of a category, and one by what it does to balanced class weights.
+VANISHED, BALANCED = "a category vanishes", "balanced weights"
 
 
 class PipelineRefits:
@@ -33,8 +35,9 @@ class PipelineRefits:
         return shared(cls, model)
 
     def __init__(self, model: ExactModel) -> None:
-        assert model.parts is not None
-        model.parts.needed_recipe()  # without its pipeline nothing can be refitted, which is no deletion's fault
+        if model.preprocessing == "refitted":
+            assert model.parts is not None
+            model.parts.needed_recipe()  # without its pipeline nothing can be refitted, which is no deletion's fault
         self.model = model
         self._known: dict[bytes, tuple[Array, float]] = {}
 
@@ -56,7 +59,7 @@ class PipelineRefits:
         except NotConvergedError:
             pass  # nothing is known of this deletion: it must not count as harmful
         except ModelError:
-            return np.zeros(self.model.train.X.shape[1]), -np.inf
+            return np.zeros(self.model.lifted(self.model.train.X[:1]).shape[1]), -np.inf
         slope, constant = later.halfspaces(later.theta)
         return slope, float(constant)
 
@@ -78,11 +81,14 @@ def with_pipeline_refits(refits: PipelineRefits, attacks: Attacks, X: Array, k: 
     sets: dict[bytes, tuple[Places, str]] = {b"": (np.empty(0, np.intp), "nothing deleted")}
     for rows, name in zip(attacks.deleted_rows, attacks.found_by, strict=True):
         sets.setdefault(np.sort(rows).tobytes(), (rows, name))
-    for rows in rare_categories(refits.model, X, k):
+    refitted = refits.model.preprocessing == "refitted"
+    for rows in rare_categories(refits.model, X, k) if refitted else ():
         sets.setdefault(rows.tobytes(), (rows, VANISHED))
+    for rows in balanced_guesses(refits.model, X, k) if refits.model.weighs_anew else ():
+        sets.setdefault(np.sort(rows).tobytes(), (rows, BALANCED))
     chosen = list(sets.values())
     slopes, constants = refits.halfspaces(rows for rows, _ in chosen)
-    scores = X @ slopes.T + constants
+    scores = refits.model.lifted(X) @ slopes.T + constants
     which = scores.argmin(axis=1)
     return replace(
         attacks,
@@ -93,5 +99,5 @@ def with_pipeline_refits(refits: PipelineRefits, attacks: Attacks, X: Array, k: 
         deleted_rows=tuple(chosen[place][0] for place in which),
         found_by=tuple(chosen[place][1] for place in which),
         retrainings=attacks.retrainings + len(chosen) - 1,
-        searches=(*attacks.searches, VANISHED) if VANISHED in dict.fromkeys(n for _, n in chosen) else attacks.searches,
+        searches=(*attacks.searches, *(name for name in (VANISHED, BALANCED) if any(n == name for _, n in chosen))),
     )

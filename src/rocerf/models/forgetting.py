@@ -86,7 +86,7 @@ def _logistic_pipeline(
             retraining=model._fit.retraining or "own",
             **rows.options,
         )
-        return made
+        return LogisticModel(replace(made._fit, notes=model._fit.notes))  # what was around it stays, and is said
 
     return _pipeline_again(unfitted, 0, parts.frames.schema, rows, taken_over, declared)
 

@@ -377,6 +377,11 @@ class ExactModel(LinearModel, Refittable, Protocol):
         """Who retrains a model taken over from scikit-learn: its user ("own") or rocerf ("exact"); None for our fit."""
         ...
 
+    @property
+    def weighs_anew(self) -> bool:
+        """Whether class weights are other ones when rows are deleted."""
+        return False
+
     def with_retraining(self, retraining: RetrainingRule) -> Self:
         """The same model taken over from scikit-learn with another rule for who retrains it."""
         ...

@@ -85,6 +85,7 @@ class Certified(ExactRetraining):
         parts = self.model.parts
         by_stand_in = parts is not None and parts.recipe is None
         said = ["double_precision", "rows_handed_over", *(["pipeline_not_at_hand"] if by_stand_in else [])]
+        said += ["frozen_weights"] if self.model.weighs_anew else []
         return (*(Said.of(f"promises.{key}") for key in said), *super().assumptions)
 
     def largest_k(self, most: int | None = None) -> int:

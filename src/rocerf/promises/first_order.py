@@ -64,7 +64,9 @@ class FirstOrder(ExactRetraining):
         """For a network, what its first order is worth."""
         damping = self.model.damping
         own = () if damping is None else (Said.of("promises.gauss_newton", damping=damping),)
-        return (*own, *super().assumptions)
+        anew = isinstance(self.model, ExactModel) and self.model.weighs_anew
+        weights = (Said.of("promises.frozen_weights"),) if anew else ()
+        return (*own, *weights, *super().assumptions)
 
     @cached_property
     def effects(self) -> Effects:

@@ -122,8 +122,9 @@ class Retrained(ExactRetraining):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """How deletions of a pipeline that is fitted again are looked for."""
-        refitted = self.model.preprocessing == "refitted"
-        return (*((Said.of("promises.looked_for_frozen"),) if refitted else ()), *super().assumptions)
+        said = ["looked_for_frozen"] if self.model.preprocessing == "refitted" else []
+        said += ["looked_for_frozen_weights"] if self.model.weighs_anew else []
+        return (*(Said.of(f"promises.{key}") for key in said), *super().assumptions)
 
     @property
     def searches(self) -> tuple[str, ...]:

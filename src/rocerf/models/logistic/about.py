@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ def assumptions_of(model: LogisticModel) -> tuple[Said, ...]:
     )
     stays = (Said.of("models.logistic.stays"),) if model.parts is None else model.parts.assumptions()
     reached = Said.of("models.logistic.optimum", decrement=max(model.optimality, 1e-10))
+    notes = [*model._fit.notes, *(["balanced"] if model.weighs_anew else [])]
+    stays = (*stays, *(Said.of(f"models.logistic.{note}") for note in notes))
     return (convention, *stays, *_who_retrains(model), *model.arithmetic.assumptions(), reached)
 
 
@@ -44,7 +47,9 @@ def known_by(model: LogisticModel) -> tuple[dict[str, Any], dict[str, NDArray[An
         "penalty of each row": model.penalty.per_row,
         "penalty of the intercept": objective.intercept_penalty,
         "intercept": design.intercept,
-        "class weights": None if weights is None else sorted([str(label), float(w)] for label, w in weights.items()),
+        "class weights": sorted([str(label), float(w)] for label, w in weights.items())
+        if isinstance(weights, Mapping)
+        else weights,
         "preprocessing rule": model.preprocessing,
         "rule of retraining": model.retraining,
     }

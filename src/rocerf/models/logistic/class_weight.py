@@ -1,26 +1,31 @@
-"""Class weights: a factor on the loss of every row with a label, kept when rows are deleted."""
+"""Class weights: a factor on the loss of every row with a label, kept when rows are deleted unless "balanced"."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rocerf.data.columns import is_number
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import LabelError, OptionError
+from rocerf.errors import LabelError, NoOptimumError, OptionError
 from rocerf.types import Array
 
+#: None, a weight for each label, or "balanced": whatever gives both labels the same weight in all.
+ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
-def row_weights(train: TrainingSet, class_weight: Mapping[Any, float] | None) -> Array | None:
+
+def row_weights(train: TrainingSet, class_weight: ClassWeight) -> Array | None:
     """Sample weights times class weights, shape (n,); None where every row counts once."""
     if class_weight is None:
         return train.weights
+    if class_weight == "balanced":
+        class_weight = balanced_weights(train, digits=None)
     if not isinstance(class_weight, Mapping):
         raise OptionError(
-            f"Expected class_weight to be None or a dict from label to weight, got {class_weight!r}; balanced weights, "
-            f"kept fixed when rows are deleted, are class_weight={balanced_weights(train)}."
+            f"Expected class_weight to be None, 'balanced' or a dict from label to weight, got {class_weight!r}; "
+            f"balanced weights, kept fixed when rows are deleted, are class_weight={balanced_weights(train)}."
         )
     labels = {train.favourable, train.unfavourable}
     unknown = [label for label in class_weight if label not in labels]
@@ -38,8 +43,14 @@ def row_weights(train: TrainingSet, class_weight: Mapping[Any, float] | None) ->
     return weights if train.weights is None else weights * train.weights
 
 
-def balanced_weights(train: TrainingSet) -> dict[Any, float]:
+def balanced_weights(train: TrainingSet, digits: int | None = 6) -> dict[Any, float]:
     """The weights that scikit-learn's "balanced" gives these labels, ``n / (2 n_label)``."""
     weights = np.ones(len(train)) if train.weights is None else train.weights
     total, good = float(weights.sum()), float(weights @ train.y)
-    return {train.unfavourable: round(total / (2 * (total - good)), 6), train.favourable: round(total / (2 * good), 6)}
+    if not 0 < good < total:
+        raise NoOptimumError(
+            f"Expected rows of both classes for balanced class weights, got {len(train)} of one class only; keep at "
+            "least one row of each class."
+        )
+    found = {train.unfavourable: total / (2 * (total - good)), train.favourable: total / (2 * good)}
+    return found if digits is None else {label: round(weight, digits) for label, weight in found.items()}

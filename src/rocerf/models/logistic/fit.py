@@ -14,7 +14,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import DataError, NotConvergedError
 from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
 from rocerf.models.design import AffineDesign, AnyDesign
-from rocerf.models.logistic.class_weight import row_weights
+from rocerf.models.logistic.class_weight import ClassWeight, row_weights
 from rocerf.models.logistic.objective import CHUNK, LogisticObjective, Minimum, Penalty
 from rocerf.models.loss import LOGISTIC, Loss, loss_named
 from rocerf.passes import chunks
@@ -45,13 +45,14 @@ class LogisticFit:
     ``deployed_theta`` (p,) are the parameters people are judged by today, if they were fitted elsewhere, and
     ``arithmetic`` how that model computes; ``parts`` is what a model has that came from a pipeline; ``unfitted`` is a
     clone of what the user fitted, to be fitted anew, and ``own`` its classifier, where they can be cloned;
-    ``retraining`` says who retrains a model that was fitted elsewhere.
+    ``retraining`` says who retrains a model that was fitted elsewhere; ``notes`` are keys of sentences about what was
+    around it and stays. Class weights may be "balanced": then they are other ones for other rows.
     """
 
     train: TrainingSet
     objective: LogisticObjective
     minimum: Minimum
-    class_weight: Mapping[Any, float] | None
+    class_weight: ClassWeight
     threshold: float
     deployed_theta: Array | None = None
     polish: Polish | None = None
@@ -60,6 +61,7 @@ class LogisticFit:
     arithmetic: Arithmetic = field(default_factory=Arithmetic)
     own: OwnEstimator | None = None
     retraining: RetrainingRule | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def minimised(
@@ -67,7 +69,7 @@ class LogisticFit:
         train: TrainingSet,
         design: AnyDesign,
         penalty: Penalty,
-        class_weight: Mapping[Any, float] | None,
+        class_weight: ClassWeight,
         threshold: float,
         *,
         intercept_penalty: float = 0.0,
@@ -79,7 +81,7 @@ class LogisticFit:
         weights = row_weights(train, class_weight)
         objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty, loss_named(loss))
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
-        kept = None if class_weight is None else dict(class_weight)  # the user may change theirs
+        kept = dict(class_weight) if isinstance(class_weight, Mapping) else class_weight  # the user may change theirs
         return cls(train, objective, minimum, kept, threshold)
 
     @classmethod
@@ -161,7 +163,7 @@ class LogisticFit:
             start=start,
             loss=old.loss,
         )
-        return replace(made, unfitted=self.unfitted)
+        return replace(made, unfitted=self.unfitted, notes=self.notes)
 
 
 #: Size of an entry of a design row up to which sums of squares are numbers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -16,6 +16,7 @@ from rocerf.errors import OptionError
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AnyDesign, Design, with_ones
 from rocerf.models.logistic import about
+from rocerf.models.logistic.class_weight import ClassWeight
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.logistic.fit import LogisticFit, Polish
@@ -64,7 +65,7 @@ class LogisticModel(ExactModel):
         gamma: float | None = None,
         scale: bool = True,
         fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | None = None,
+        class_weight: ClassWeight = None,
         threshold: float = 0.5,
     ) -> LogisticModel:
         """Fit by Newton's method to 1e-10.
@@ -80,6 +81,7 @@ class LogisticModel(ExactModel):
         scale : bool
             Standardise columns inside the model. The scaling is kept when rows are deleted.
         class_weight : mapping from label to weight, optional
+            Or "balanced": then retraining weighs the labels of the rows left anew.
         threshold : float in (0, 1)
             Probability of the favourable label from which a person is accepted.
         """
@@ -168,8 +170,8 @@ class LogisticModel(ExactModel):
         return self._fit.objective.penalty
 
     @property
-    def class_weight(self) -> Mapping[Any, float] | None:
-        """Factors on the loss of rows by label, which stay when rows are deleted."""
+    def class_weight(self) -> ClassWeight:
+        """Factors on the loss of rows by label, which stay when rows are deleted unless they are "balanced"."""
         return self._fit.class_weight
 
     @property
@@ -231,6 +233,11 @@ class LogisticModel(ExactModel):
         if self.retraining != "own" or own is None or (parts is not None and parts.recipe is None):
             return None
         return OwnRefit(self._fit, own)
+
+    @property
+    def weighs_anew(self) -> bool:
+        """Whether class weights are other ones when rows are deleted."""
+        return self.class_weight == "balanced"
 
     @property
     def optimality(self) -> float:

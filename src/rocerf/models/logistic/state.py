@@ -7,6 +7,7 @@ needed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def state_of(fit: LogisticFit) -> State:
     """Model and training rows."""
     weights, parts, design = fit.class_weight, fit.parts, fit.objective.design
     values: dict[str, Any] = {
-        "class_weight": None if weights is None else [[plain_label(a), b] for a, b in weights.items()],
+        "class_weight": [[plain_label(a), b] for a, b in weights.items()] if isinstance(weights, Mapping) else weights,
         "threshold": fit.threshold,
         "penalty": asdict(fit.objective.penalty),
         "intercept": design.intercept,
@@ -53,6 +54,8 @@ def state_of(fit: LogisticFit) -> State:
         "retraining": fit.retraining,
         "pipeline": None if parts is None else {"frames": parts.frames.to_dict(), "preprocessing": parts.rule},
     }
+    if fit.notes:
+        values["notes"] = list(fit.notes)
     if fit.objective.loss is not LOGISTIC:
         values["loss"] = name_of(fit.objective.loss)
     arrays = {
@@ -106,7 +109,7 @@ def _fit(state: State) -> LogisticFit:
         rows_in(state),
         design,
         Penalty(**about["penalty"]),
-        None if about["class_weight"] is None else dict(about["class_weight"]),
+        dict(about["class_weight"]) if isinstance(about["class_weight"], list) else about["class_weight"],
         about["threshold"],
         intercept_penalty=about["intercept_penalty"],
         start=theta,
@@ -124,6 +127,7 @@ def _fit(state: State) -> LogisticFit:
         parts=_parts(state),
         arithmetic=Arithmetic(**about.get("arithmetic", {}), design_error=arrays.get("design_error")),
         retraining=about["retraining"],
+        notes=tuple(about.get("notes", ())),
     )
 
 

@@ -68,6 +68,7 @@ from rocerf.models.sklearn.pipeline_steps import (
     unused_columns,
 )
 from rocerf.models.sklearn.reader import read_logistic_regression
+from rocerf.models.sklearn.wrapped import Unwrapped, unwrapped
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -132,7 +133,9 @@ def from_pipeline(
     on all rows. A number that is missing is answered where it counts the same in every row (not with KNNImputer, say).
     The pipeline is copied: fitting it again later changes nothing here.
 
-    pipeline : fitted Pipeline, or a bare LogisticRegression.
+    pipeline : fitted Pipeline, or a bare LogisticRegression; also inside a search for settings (GridSearchCV,
+        LogisticRegressionCV), a scorecard (optbinning) or one calibration (CalibratedClassifierCV), which then stay
+        as they are when rows are deleted.
     train_df, y : table (pandas, Polars, PyArrow) of n rows in the columns that the pipeline takes, and n labels.
         Columns that it ignores become no part of the schema, unless one is given that has them. Rows in Parquet are
         given by their path (or as a PyArrow dataset) and the name of the label's column, with ``retraining="exact"``.
@@ -145,7 +148,7 @@ def from_pipeline(
     threshold : probability of the favourable label from which a person is accepted.
     sample_weight : the weights (n,) that LogisticRegression was fitted with.
     otherwise : what to do with a pipeline that joins columns, ends in another classifier, or in a LogisticRegression
-        whose retraining cannot be followed exactly (an L1 penalty, "balanced" weights, ...): "refuse" it with the
+        whose retraining cannot be followed exactly (an L1 penalty, ...): "refuse" it with the
         reason, or return an "estimator", :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated",
         where columns may have missing numbers that the pipeline deals with in its own way.
     """
@@ -160,13 +163,15 @@ def from_pipeline(
                 f"{rule!r} and {by!r}: what you fit again yourself is fitted on all rows at once. Say so, or read them."
             )
         return pipeline_from_parquet(pipeline, train_df, y, schema, threshold, **options)
-    pipeline, rows = _taken(pipeline, train_df, y, schema, options)
     try:
-        return _logistic(pipeline, rows, rule, by, threshold)
+        inside = unwrapped(pipeline, threshold, favourable)
+        taken, rows = _taken(inside.pipeline, train_df, y, schema, options)
+        return _logistic(taken, rows, rule, by, inside)
     except (UnsupportedModelError, SingularCurvatureError, NoOptimumError):
         if otherwise == "refuse":
             raise
-        return _estimator(pipeline, rows, threshold)
+        taken, rows = _taken(getattr(pipeline, "best_estimator_", pipeline), train_df, y, schema, options)
+        return _estimator(taken, rows, threshold)
 
 
 def _taken(
@@ -177,7 +182,6 @@ def _taken(
         frame, options = with_origin(frame, options["ids"])[0], options | {"ids": None}
     frame = as_pandas(frame)
     refuse_other_columns(frame)
-    _refuse_searches(pipeline)
     pipeline = own_copy(pipeline)
     schema = _schema_of(pipeline, frame, y, schema)
     used = frame[[name for name in frame.columns if name in schema.names]]
@@ -253,16 +257,8 @@ def _schema_of(pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: Feature
     return schema
 
 
-def _refuse_searches(pipeline: Any) -> None:
-    if hasattr(pipeline, "best_estimator_"):
-        raise UnsupportedModelError(
-            f"Expected a pipeline, got a {type(pipeline).__name__}, which chooses its settings anew at each "
-            "retraining; pass the pipeline it chose: .best_estimator_."
-        )
-
-
 def _logistic(
-    pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, threshold: float
+    pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, inside: Unwrapped
 ) -> LogisticModel:
     from sklearn.linear_model import LogisticRegression
 
@@ -294,12 +290,12 @@ def _logistic(
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
     design = found.design(intercept=read.intercept)
-    fit = LogisticFit.taken_over(last, read, train, design, threshold)
+    fit = LogisticFit.taken_over(last, read, train, design, inside.threshold)
     error = largest_error(probe, found, rows.frame, X)
     arithmetic = Arithmetic.of(
         steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error
     )
-    fit = replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline))
+    fit = replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline), notes=inside.notes)
     return LogisticModel(replace(fit, own=OwnEstimator.of(last), retraining=retraining))
 
 

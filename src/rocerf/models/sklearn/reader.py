@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NotAtOptimumError, UnsupportedModelError
-from rocerf.models.logistic.class_weight import balanced_weights
+from rocerf.models.logistic.class_weight import ClassWeight
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class SklearnReading:
     intercept: bool
     intercept_penalty: float
     C: float
-    class_weight: Mapping[Any, float] | None
+    class_weight: ClassWeight
 
 
 def read_logistic_regression(fitted: Any, train: TrainingSet, *, same_columns: bool = True) -> SklearnReading:
@@ -38,7 +37,7 @@ def read_logistic_regression(fitted: Any, train: TrainingSet, *, same_columns: b
     ``same_columns`` is false for the end of a pipeline, which sees other columns than the training rows have.
     """
     _refuse_other_estimators(fitted)
-    _refuse_other_penalties(fitted, train)
+    _refuse_other_penalties(fitted)
     _check_labels(fitted, train)
     if same_columns:
         _check_columns(fitted, train)
@@ -105,19 +104,15 @@ def _refuse_other_estimators(fitted: Any) -> None:
         )
 
 
-def _refuse_other_penalties(fitted: Any, train: TrainingSet) -> None:
+def _refuse_other_penalties(fitted: Any) -> None:
     penalty = getattr(fitted, "penalty", "deprecated")
     l1_ratio = fitted.l1_ratio or 0.0
     if penalty == "l1" or (penalty not in ("l2", None) and l1_ratio > 0):
         raise UnsupportedModelError(
             f"Expected an L2 penalty, got {'l1' if penalty == 'l1' or l1_ratio == 1 else 'elasticnet'}: an L1 part has "
             "kinks, so deleting rows moves the model in jumps that row effects cannot follow; "
-            "refit with an L2 penalty (l1_ratio=0)."
-        )
-    if fitted.class_weight is not None and not isinstance(fitted.class_weight, Mapping):
-        raise UnsupportedModelError(
-            f"Expected class_weight to be None or a dict, got {fitted.class_weight!r}, which changes with every "
-            f"deletion; refit with the present weights fixed, class_weight={balanced_weights(train)}."
+            "refit with an L2 penalty (l1_ratio=0); or take it over for promise='simulated' with "
+            "rocerf.from_pipeline(..., otherwise='estimator')."
         )
 
 

@@ -1,0 +1,162 @@
+"""What stands around a logistic pipeline and does not change what it is: a search, a scorecard, a calibration.
+
+A search for settings (GridSearchCV, LogisticRegressionCV) is the pipeline it chose: the settings stay when rows are
+deleted. A scorecard (optbinning) is its binning and its estimator. A calibration that never falls is a threshold on the
+score below it: it stays, and so does that threshold. All this is said with every answer. What cannot be seen through so
+is left as it is, and refused later with the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from rocerf.errors import UnsupportedModelError
+from rocerf.types import Array
+
+#: Halvings after which a threshold on the score is known to the last digit.
+HALVINGS = 200
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """A pipeline, the probability from which it accepts, and what was taken off it: keys of sentences.
+
+    ``asked`` is what the user gave, but for searches: what an estimator is made of.
+    """
+
+    pipeline: Any
+    threshold: float
+    asked: Any
+    notes: tuple[str, ...] = ()
+
+    def noting(self, note: str, **changes: Any) -> Unwrapped:
+        """The same with one more note."""
+        notes = self.notes if note in self.notes else (*self.notes, note)
+        return replace(self, notes=notes, **changes)
+
+
+def unwrapped(given: Any, threshold: float, favourable: Any) -> Unwrapped:
+    """The pipeline inside searches, scorecards and calibrations; as it is where there are none.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2).fit([[0.0], [1.0]] * 4, [0, 1] * 4)
+    >>> found = unwrapped(search, 0.5, 1)
+    >>> type(found.pipeline).__name__, found.notes
+    ('LogisticRegression', ('settings_chosen',))
+    """
+    found = Unwrapped(given, threshold, given)
+    while True:
+        inside = found.pipeline
+        if hasattr(inside, "best_estimator_"):
+            found = found.noting("settings_chosen", pipeline=inside.best_estimator_, asked=inside.best_estimator_)
+        elif hasattr(inside, "binning_process_") and hasattr(inside, "estimator_"):
+            found = replace(found, pipeline=_scorecard(inside))
+        elif (below := _calibrated(inside)) is not None:
+            place = _threshold_below(below, found.threshold, favourable)
+            estimator = getattr(below.estimator, "estimator", below.estimator)  # a frozen one is in a case
+            found = found.noting("calibrated", pipeline=_with_last(inside, estimator), threshold=place)
+        elif (chosen := _chosen(inside)) is not None:
+            found = found.noting("settings_chosen", pipeline=_with_last(inside, chosen))
+        else:
+            return found
+
+
+def _last(pipeline: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    return _last(pipeline.steps[-1][1]) if isinstance(pipeline, Pipeline) else pipeline
+
+
+def _with_last(pipeline: Any, last: Any) -> Any:
+    """The pipeline with another fitted classifier at its end."""
+    from sklearn.pipeline import Pipeline
+
+    if not isinstance(pipeline, Pipeline):
+        return last
+    *first, (name, end) = pipeline.steps
+    return Pipeline([*first, (name, _with_last(end, last))])
+
+
+def _scorecard(card: Any) -> Any:
+    """The binning and the estimator of a fitted scorecard as a pipeline; refused where they are not all of it."""
+    from sklearn.pipeline import Pipeline
+
+    missing = [getattr(card, name, 0) for name in ("_metric_special", "_metric_missing")]
+    if any(metric != 0 for metric in missing):
+        raise UnsupportedModelError(
+            f"Expected a scorecard in which missing and special values count 0, got metrics {missing}, which its "
+            "binning process does not keep; set them in the binning process (binning_transform_params), fit again "
+            "without them, or pass make_pipeline(binning_process, LogisticRegression()) fitted."
+        )
+    return Pipeline([("binning", card.binning_process_), ("estimator", card.estimator_)])
+
+
+def _chosen(pipeline: Any) -> Any | None:
+    """A LogisticRegression with the settings that a LogisticRegressionCV chose, fitted as that one is."""
+    from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+
+    last = _last(pipeline)
+    if not isinstance(last, LogisticRegressionCV) or not hasattr(last, "C_"):
+        return None
+    ratio = getattr(last, "l1_ratio_", None)
+    ratio = 0.0 if ratio is None else np.ravel(ratio)[0]
+    known = LogisticRegression().get_params()
+    shared = {name: value for name, value in last.get_params().items() if name in known and name != "penalty"}
+    made = LogisticRegression(**{**shared, "C": float(np.ravel(last.C_)[0]), "l1_ratio": float(ratio or 0.0)})
+    for name in ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_"):
+        if hasattr(last, name):
+            setattr(made, name, getattr(last, name))
+    made.n_iter_ = np.array([int(np.max(last.n_iter_))])
+    return made
+
+
+def _calibrated(pipeline: Any) -> Any | None:
+    """The one calibrated classifier at the end of a pipeline; None where there is none."""
+    from sklearn.calibration import CalibratedClassifierCV
+
+    last = _last(pipeline)
+    if not isinstance(last, CalibratedClassifierCV) or not hasattr(last, "calibrated_classifiers_"):
+        return None
+    if len(last.calibrated_classifiers_) > 1:
+        raise UnsupportedModelError(
+            f"Expected one classifier under the calibration, got {len(last.calibrated_classifiers_)} whose "
+            "probabilities are averaged; fit CalibratedClassifierCV(..., ensemble=False), or take it over for "
+            "promise='simulated' with otherwise='estimator'."
+        )
+    return last.calibrated_classifiers_[0]
+
+
+def _threshold_below(calibrated: Any, threshold: float, favourable: Any) -> float:
+    """The probability, of the classifier under a calibration, from which the calibrated one reaches the threshold."""
+    calibrator = calibrated.calibrators[0]
+    upwards = calibrated.classes[1] == favourable
+
+    def reached(scores: Array) -> Array:
+        """Calibrated probabilities of the favourable label, for scores of it."""
+        found = np.asarray(calibrator.predict(scores if upwards else -scores), np.float64).ravel()
+        return found if upwards else 1.0 - found
+
+    return float(expit(_lowest(reached, threshold)))
+
+
+def _lowest(reached: Callable[[Array], Array], threshold: float) -> float:
+    """The lowest score whose calibrated probability reaches the threshold; refused where the calibration ever falls."""
+    low, high = float(logit(1e-12)), float(logit(1.0 - 1e-12))
+    heights = reached(np.linspace(low, high, 4001))
+    if (np.diff(heights) < 0).any() or heights[-1] < threshold:
+        falls = "falls somewhere" if (np.diff(heights) < 0).any() else f"stays below the threshold {threshold:g}"
+        raise UnsupportedModelError(
+            f"Expected a calibration that never falls as the score rises and reaches the threshold, got one that "
+            f"{falls}; leave the calibration out, or take the classifier over for promise='simulated' with "
+            "otherwise='estimator'."
+        )
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(np.array([middle]))[0] >= threshold else (middle, high)
+    return high

@@ -1,0 +1,138 @@
+"""The rest of the logistic family: balanced weights, searches, calibrations, scorecards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rocerf
+from pipelines import ONE_HOT, applicants, classifier, columns, fitted, log_odds, model_of, usual
+from problems import random_training_set, refused_people
+from rocerf import LogisticModel, Rocerf, TrainingSet
+from rocerf.errors import UnsupportedModelError
+from rocerf.models.sklearn.wrapped import _lowest
+
+#: Fits that go to their optimum.
+TIGHT = {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000}
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_balanced_weights_are_balanced_anew_when_rows_go(weights: bool, tmp_path: Any) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 2))
+    y = (X[:, 0] + rng.normal(size=80) > 0.8).astype(int)
+    w = np.linspace(0.5, 2.0, 80) if weights else None
+    own = LogisticRegression(class_weight="balanced", **TIGHT).fit(X, y, sample_weight=w)
+    model = LogisticModel.from_sklearn(own, TrainingSet(X, y), sample_weight=w)
+    gone = np.flatnonzero(y == 1)[:6]
+    kept = np.delete(np.arange(80), gone)
+    again = LogisticRegression(class_weight="balanced", **TIGHT)
+    again.fit(X[kept], y[kept], sample_weight=None if w is None else w[kept])
+    np.testing.assert_allclose(model.without(gone).score(X), again.decision_function(X), atol=1e-5)
+    model.save(tmp_path / "model.npz")
+    read = LogisticModel.load(tmp_path / "model.npz")
+    np.testing.assert_allclose(read.without(gone).score(X), model.without(gone).score(X), atol=1e-9)
+    assert any("balanced anew" in said for said in model.assumptions())
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7, 8])
+def test_answers_with_balanced_weights_survive_every_deletion_of_one_row(seed: int) -> None:
+    train = random_training_set(seed, n=60)
+    own = LogisticRegression(class_weight="balanced", **TIGHT).fit(train.X, train.y)
+    model = LogisticModel.from_sklearn(own, TrainingSet(train.X, train.y.astype(int)))
+    explainer = Rocerf(model, 1)
+    recourses = explainer.explain(refused_people(model, seed, 6))
+    assert recourses.answered.all()
+    for row in range(60):
+        again = LogisticRegression(class_weight="balanced", **TIGHT)
+        again.fit(np.delete(train.X, row, axis=0), np.delete(train.y, row))
+        assert (again.decision_function(recourses.matrix) >= 0).all()
+    assert any("balanced anew" in said for said in recourses.settings.assumptions)
+    proven = Rocerf(model, 1, promise="certified")
+    assert any("class weights as they are today" in said for said in proven.settings().assumptions)
+
+
+def test_a_search_is_the_pipeline_it_chose_and_says_so() -> None:
+    frame, y = applicants()
+    search = GridSearchCV(usual(), {"logisticregression__C": [0.1, 1.0]}, cv=2).fit(frame, y)
+    model = rocerf.from_pipeline(search, frame, y)
+    np.testing.assert_array_equal(model.deployed_score(frame), search.decision_function(frame))
+    assert any("search chose" in said for said in model.assumptions())
+    last = LogisticRegressionCV(cv=2, l1_ratios=(0.0,), use_legacy_attributes=False, scoring="accuracy", max_iter=500)
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), last), frame, y)
+    model = model_of(pipeline, frame, y)
+    np.testing.assert_allclose(model.deployed_score(frame), log_odds(pipeline, frame))
+    assert any("search chose" in said for said in model.assumptions())
+    later = model.forget(frame.index[:5])
+    assert any("search chose" in said for said in later.assumptions())
+
+
+@pytest.mark.parametrize("favourable", [0, 1])
+@pytest.mark.parametrize("threshold", [0.35, 0.5])
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_a_calibration_is_a_threshold_on_the_score_below_it(method: str, threshold: float, favourable: int) -> None:
+    frame, y = applicants(200)
+    calibrated = CalibratedClassifierCV(usual(), method=method, cv=3, ensemble=False).fit(frame, y)
+    model = rocerf.from_pipeline(calibrated, frame, y, threshold=threshold, favourable=favourable)
+    chance = calibrated.predict_proba(frame)[:, favourable]
+    np.testing.assert_array_equal(model.predict(frame), (chance >= threshold).astype(int))
+    assert any("calibration stays" in said for said in model.assumptions())
+    people = frame[chance < threshold].head(3)
+    answers = Rocerf(model, 1, cost="l1").explain(people)
+    assert answers.answered.any()
+    points = answers.points[answers.answered]
+    assert (calibrated.predict_proba(points)[:, favourable] >= threshold).all()
+
+
+def test_a_calibration_inside_a_pipeline_and_one_that_accepts_nobody() -> None:
+    frame, y = applicants(200)
+    last = CalibratedClassifierCV(classifier(), method="sigmoid", cv=3, ensemble=False)
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), last), frame, y)
+    model = model_of(pipeline, frame, y)
+    np.testing.assert_array_equal(model.predict(frame), (pipeline.predict_proba(frame)[:, 1] >= 0.5).astype(int))
+    with pytest.raises(UnsupportedModelError, match=r"stays below the threshold 0.5.*otherwise='estimator'"):
+        _lowest(lambda scores: np.full(len(scores), 0.4), 0.5)
+    with pytest.raises(UnsupportedModelError, match=r"falls somewhere; leave the calibration out"):
+        _lowest(lambda scores: np.exp(-(scores**2)), 0.5)
+
+
+SCORECARD = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from optbinning import BinningProcess, Scorecard
+from sklearn.linear_model import LogisticRegression
+import rocerf
+
+data = rocerf.load_raw("german")
+train = data.train[["duration", "amount", "savings", "age", "housing"]]
+schema = rocerf.FeatureSchema.from_frame(train, immutable=["age"])
+own = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+card = Scorecard(BinningProcess(list(train.columns), categorical_variables=["savings", "housing"]), own)
+card.fit(train, data.y_train)
+model = rocerf.from_pipeline(card, train, data.y_train, schema=schema)
+assert np.array_equal(model.predict(train), (card.predict_proba(train)[:, 1] >= 0.5).astype(int))
+denied = train[model.predict(train) == 0].head(5)
+answers = rocerf.Rocerf(model, 4, cost="l1").explain(denied)
+assert answers.answered.all(), answers
+assert (card.predict_proba(answers.points)[:, 1] >= 0.5).all()
+print("held")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("optbinning") is None, reason="optbinning is not installed")
+def test_a_scorecard_is_answered_though_or_tools_brings_a_highs_of_its_own() -> None:
+    # In a process of its own: of two libraries called libhighs only the first can be loaded.
+    run = subprocess.run([sys.executable, "-c", SCORECARD], capture_output=True, text=True, timeout=600, check=False)
+    assert run.stdout.strip().endswith("held"), run.stderr
