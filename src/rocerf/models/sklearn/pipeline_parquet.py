@@ -200,6 +200,13 @@ class _Rows:
         try:
             refuse_what_is_not_affine(self.probe, self.found, frame, X)
             self.error = np.maximum(self.error, largest_error(self.probe, self.found, frame, X))
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(
+                "Expected preprocessing that is affine in every column (scaling, encoding, one number for missing "
+                "ones) for rows that stay on the disk, got one that does not come out so: bins and curves are taken "
+                "over from rows in memory, so read them and pass the table; what joins columns is not, there as here. "
+                f"In memory it would be asked this: {error}"
+            ) from error
         except CannotTransformError as error:
             raise UnsupportedModelError(
                 f"Expected a pipeline that takes the rows of {where}, got one that cannot ({error})."
