@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from problems import random_training_set, refused_people
 from rocerf import LogisticModel, Rocerf
 from rocerf.errors import OptionError
+from rocerf.explainer.checkpoints import resumable
 from rocerf.promises.first_order import FirstOrder
 from rocerf.promises.retrained import Retrained
 
@@ -75,7 +77,7 @@ def test_folders_of_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="of another run"):
         explainer("retrained").explain(people(), checkpoint=folder)
     with pytest.raises(OptionError, match="promise with cuts"):
-        Rocerf(explainer("first_order").model, 2, promise="local_linear").explain(people(), checkpoint=folder)
+        resumable(SimpleNamespace(promise=SimpleNamespace(concave=False, name="bent")), folder)
 
 
 def test_only_the_owner_can_read_the_rounds(tmp_path: Path) -> None:
