@@ -41,7 +41,8 @@ class Written:
     letters: tuple[Letter, ...]
     #: For each person the points of the options, shape (options, d).
     points: tuple[Array, ...]
-    missing: tuple[tuple[str, ...], ...]
+    #: For each person and option the features that the person came without and that the option leaves so.
+    missing: tuple[tuple[tuple[str, ...], ...], ...]
     margins: tuple[float | None, ...]
     promise: str
     proven: bool
@@ -71,11 +72,11 @@ def written(
         explainer, found, valid_until=valid_until, issued=issued, model_version=str(version), language=language
     )
     own, places = explainer.settings(), range(len(people))
-    missing = batches[0].missing or ((),) * len(people)
+    offered = [_offered(batches, place) for place in places]
     return Written(
         letters=letters,
-        points=tuple(_points(batches, place) for place in places),
-        missing=tuple(map(tuple, missing)),
+        points=tuple(points for points, _ in offered),
+        missing=tuple(missing for _, missing in offered),
         margins=tuple(_margin(batches, place) for place in places),
         promise=own.promise,
         proven=own.proven,
@@ -141,31 +142,40 @@ def _parts(made: Written, place: int, number: int, subjects: Sequence[int]) -> l
     return found
 
 
-def packed(points: Array, missing: Sequence[str]) -> bytes:
-    """The points of a letter's options (options, d), with the features that the person came without."""
+def packed(points: Array, missing: Sequence[Sequence[str]]) -> bytes:
+    """The points of a letter's options (options, d), each with the features that are still missing there."""
     buffer = io.BytesIO()
-    buffer.write(json.dumps({"shape": points.shape, "missing": list(missing)}).encode() + b"\n")
+    buffer.write(json.dumps({"shape": points.shape, "missing": list(map(list, missing))}).encode() + b"\n")
     buffer.write(np.ascontiguousarray(points, "<f8").tobytes())
     return buffer.getvalue()
 
 
-def unpacked(content: bytes) -> tuple[Array, tuple[str, ...]]:
+def unpacked(content: bytes) -> tuple[Array, tuple[tuple[str, ...], ...]]:
     """The inverse of :func:`packed`.
 
-    >>> points, missing = unpacked(packed(np.array([[1.5, 2.0]]), ["age"]))
+    >>> points, missing = unpacked(packed(np.array([[1.5, 2.0]]), [["age"]]))
     >>> points.tolist(), missing
-    ([[1.5, 2.0]], ('age',))
+    ([[1.5, 2.0]], (('age',),))
     """
     end = content.index(b"\n")
     about = json.loads(content[:end])
     points = np.frombuffer(content, "<f8", offset=end + 1).reshape(about["shape"])
-    return points.astype(np.float64), tuple(about["missing"])
+    return points.astype(np.float64), tuple(map(tuple, about["missing"]))
 
 
-def _points(batches: Sequence[Recourses], place: int) -> Array:
-    """The points that one person's letter offers, each once."""
-    given = [batch.matrix[place] for batch in batches if batch.statuses[place] is Status.ANSWERED]
-    return np.unique(np.array(given), axis=0) if given else np.empty((0, batches[0].matrix.shape[1]))
+def _offered(batches: Sequence[Recourses], place: int) -> tuple[Array, tuple[tuple[str, ...], ...]]:
+    """The points that one person's letter offers, each once, and what is still missing at each."""
+    found: dict[bytes, tuple[Array, tuple[str, ...]]] = {}
+    for batch in batches:
+        if batch.statuses[place] is Status.ANSWERED:
+            point, own = batch.matrix[place], batch.people[place]
+            names = () if batch.missing is None else batch.missing[place]
+            places = {attribute.name: list(attribute.places) for attribute in batch.schema.attributes} if names else {}
+            still = tuple(name for name in names if np.array_equal(point[places[name]], own[places[name]]))
+            found.setdefault(point.tobytes(), (point, still))
+    if not found:
+        return np.empty((0, batches[0].matrix.shape[1])), ()
+    return np.array([point for point, _ in found.values()]), tuple(still for _, still in found.values())
 
 
 def _margin(batches: Sequence[Recourses], place: int) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,7 +9,6 @@ from types import TracebackType
 from typing import Self
 
 from rocerf.errors import OptionError
-from rocerf.explainer.explainer import Rocerf
 from rocerf.ledger.audit import Audit
 from rocerf.ledger.chain import begin
 from rocerf.ledger.copies import Copies
@@ -20,10 +18,9 @@ from rocerf.ledger.deletions import Deletions
 from rocerf.ledger.jobs import Jobs
 from rocerf.ledger.keys import KeyFile
 from rocerf.ledger.letters import Letters
-from rocerf.ledger.models import Models
+from rocerf.ledger.models import Load, Models
 from rocerf.ledger.people import People
 from rocerf.ledger.requests import Requests
-from rocerf.storage.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,7 @@ class Ledger:
         keys: str | PathLike[str] | None = None,
         clock: Clock = utc_now,
         policy: Policy | None = None,
-        load: Callable[[Mapping[str, State]], Rocerf] = Rocerf.from_state,
+        load: Load | None = None,
     ) -> Self:
         """Open a ledger, make its tables or bring them to today's form.
 
@@ -73,7 +70,7 @@ class Ledger:
         policy : Policy, optional
             The organisation's own rules.
         load : callable, optional
-            Makes an explainer of its states, for models whose states are not all of it (a user's own pipeline).
+            Makes an explainer of its states, for models that we cannot read back (steps of a pipeline of your own).
         """
         database = Database(url)
         if keys is None and database.file is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -16,18 +18,46 @@ from rocerf.ledger.keys import VERSION, opened, sealed
 from rocerf.ledger.records import ModelVersion
 from rocerf.ledger.states import VersionState
 from rocerf.ledger.tables import ArtefactRow, VersionRow
+from rocerf.models.sklearn.skops_file import skops_pipeline
 from rocerf.storage.state import State
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 FORMAT = "rocerf-ledger-explainer/1"
-_PARTS = ("model", "promise", "options")
+_PIPELINE = "rocerf-ledger-pipeline/1"
+
+
+#: Makes an explainer of its states.
+Load = Callable[[Mapping[str, State]], Rocerf]
 
 
 def to_bytes(explainer: Rocerf) -> bytes:
-    """An explainer as one state; it holds all training rows."""
-    return State.joined(FORMAT, explainer.state()).to_bytes()
+    """An explainer as one state; it holds all training rows, and a pipeline as skops writes it."""
+    states, pipeline = dict(explainer.state()), _pipeline_of(explainer)
+    if pipeline is not None:
+        from skops.io import dumps
+
+        states["pipeline"] = State(_PIPELINE, {}, {"skops": np.frombuffer(dumps(pipeline), np.uint8)})
+    return State.joined(FORMAT, states).to_bytes()
+
+
+def from_bytes(content: bytes, source: str, load: Load | None = None) -> Rocerf:
+    """The inverse of :func:`to_bytes`; of a pipeline only scikit-learn's own steps are trusted."""
+    whole = State.from_bytes(content, FORMAT, source)
+    states = {name: whole.part(name) for name in whole.values["parts"]}
+    if load is not None:
+        return load(states)
+    if "pipeline" not in states:
+        return Rocerf.from_state(states)
+    from rocerf.models.logistic.model import LogisticModel
+
+    pipeline = skops_pipeline(states["pipeline"].arrays["skops"].tobytes())
+    return Rocerf.from_state(states, model=LogisticModel.from_state(states["model"], pipeline=pipeline))
+
+
+def _pipeline_of(explainer: Rocerf) -> Any | None:
+    """The fitted pipeline that a logistic model came from: its state holds what it does, not how to fit it again."""
+    parts = getattr(explainer.model, "parts", None)
+    deployed = None if parts is None else parts.deployed
+    return None if deployed is None else deployed.pipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +65,8 @@ class Models:
     """The model versions of a ledger: one judges people, those before it are retired and then erased."""
 
     core: Core
-    #: Makes an explainer from its states: with the user's own pipeline, say, which states do not hold.
-    load: Callable[[Mapping[str, State]], Rocerf] = Rocerf.from_state
+    #: Makes an explainer of its states, where ours cannot: with steps of a pipeline that are the user's own, say.
+    load: Load | None = None
     _loaded: dict[int, Rocerf] = field(default_factory=dict, repr=False)
 
     def register(self, explainer: Rocerf, *, actor: str, label: str = "") -> ModelVersion:
@@ -48,7 +78,6 @@ class Models:
         with self.core.database.writing() as session:
             made = self.add(session, explainer, content, label=label)
             self.core.note(session, "model registered", actor, {"version": made, "sha256": self.hash_of(session, made)})
-        self._loaded[made] = explainer
         return self.get(made)
 
     def add(
@@ -109,24 +138,27 @@ class Models:
             return tuple(map(version_of, session.scalars(select(VersionRow).order_by(VersionRow.id.desc()))))
 
     def explainer(self, number: int | None = None) -> Rocerf:
-        """The explainer of a version, the current one by default; kept in memory until it is erased."""
+        """The explainer of a version, the current one by default; kept in memory until it is erased.
+
+        It is always the one that was kept, never the one that was handed over: whoever restarts has the same.
+        """
         with self.core.database.reading() as session:
             if number is None:
                 number = self.current_row(session).id
             found_or_refused(session, VersionRow, number, "model version")
-            row = session.get(ArtefactRow, number)
-            if row is None:
-                self._loaded.pop(number, None)
+            kept = set(session.scalars(select(ArtefactRow.version)))
+            self.dropped([version for version in self._loaded if version not in kept])  # erased by another process
+            row = session.get(ArtefactRow, number) if number not in self._loaded or number not in kept else None
+            if number not in kept:
                 raise ErasedError(
                     f"Expected the explainer of model version {number}, got none: it was erased with the rows that it "
                     "had learned from; use the current version."
                 )
-            if number in self._loaded:
+            if row is None:
                 return self._loaded[number]
             key = self.core.keys.of(VERSION, [number]).get(number)
             content = opened(key, row.ciphertext, f"version/{number}")
-        state = State.from_bytes(content, FORMAT, f"model version {number}")
-        loaded = self.load({name: state.part(name) for name in _PARTS})
+        loaded = from_bytes(content, f"model version {number}", self.load)
         self._loaded[number] = loaded
         return loaded
 

@@ -35,7 +35,8 @@ class Outstanding:
     k: NDArray[np.int64]
     used: NDArray[np.int64]
     points: tuple[Array, ...]
-    missing: tuple[tuple[str, ...], ...]
+    #: For each letter and option the features that are still missing there.
+    missing: tuple[tuple[tuple[str, ...], ...], ...]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -100,7 +101,8 @@ class Outstanding:
             places = np.flatnonzero(self.versions == version)
             counts = [len(self.points[place]) for place in places]
             joined, owners = np.concatenate([self.points[place] for place in places]), np.repeat(places, counts)
-            points, known = in_columns_of(old(int(version)), new, joined, [self.missing[place] for place in owners])
+            missing = [names for place in places for names in self.missing[place]]
+            points, known = in_columns_of(old(int(version)), new, joined, missing)
             lowest = np.full(len(points), -np.inf)
             if known.any():
                 lowest[known] = np.minimum(new.score(points[known]), new.deployed_score(points[known]))
@@ -138,6 +140,6 @@ def _through_frames(
     """As people would hand the points in: in the pipeline's own columns, what they came without still missing."""
     assert old.frames is not None
     assert new.frames is not None
-    frame: Any = old.frames.decode(points, missing=tuple(missing))
+    frame: Any = old.frames.decode(points, people=points, missing=missing)
     matrix, _, problems = new.frames.encode(frame)
     return matrix, np.array([problem == "" for problem in problems]) & np.isfinite(matrix).all(axis=1)

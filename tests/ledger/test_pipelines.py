@@ -1,0 +1,98 @@
+"""Models of pipelines in the ledger: kept with their pipeline, fitted anew without the rows, categories that vanish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import rocerf
+from ledgers import UNTIL, approved, opened
+from pipelines import NUMBERS, TEXTS, applicants, classifier
+from rocerf import Rocerf
+from rocerf.ledger import JobState, Ledger, LetterState
+from rocerf.ledger.worker import Worker
+
+
+def table(rare: bool) -> tuple[pd.DataFrame, pd.Series]:
+    """Applicants with gaps; with one more, where asked for, whose job nobody else has."""
+    frame, y = applicants(160, missing=False)
+    frame = frame.astype({"age": float})
+    frame.loc[frame.index[::9], "income"] = np.nan
+    if rare:
+        row = frame.iloc[[0]].set_axis(["row-rare"], axis=0).assign(job="falconer")
+        frame, y = pd.concat([frame, row]), pd.concat([y, pd.Series([1], index=["row-rare"])])
+    return frame, y
+
+
+def taken_over(rare: bool, gone: list[str] | None = None) -> Any:
+    frame, y = table(rare)
+    frame, y = frame.drop(index=gone or []), y.drop(index=gone or [])
+    prepared = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), TEXTS)
+    )
+    fitted = make_pipeline(prepared, classifier()).fit(frame, y)
+    return rocerf.from_pipeline(fitted, frame, y, ids=frame.index)
+
+
+def refused(model: Any, count: int = 12) -> pd.DataFrame:
+    asking, _ = applicants(300, seed=9)
+    asking = asking.astype({"age": float}).set_axis([f"person-{i}" for i in range(300)], axis=0)
+    asking.loc[asking.index[::4], "income"] = np.nan
+    return asking[model.predict(asking) == 0].iloc[:count]
+
+
+def accepted_as_told(ledger: Ledger, model: Any, people: pd.DataFrame) -> list[int]:
+    """Numbers of outstanding letters that the model refuses: each read as the person would, and handed in."""
+    falling = []
+    for letter in ledger.letters.find(outstanding=True, limit=1000):
+        document = ledger.letters.document(letter.id)
+        for option in document.options:
+            person = people.loc[[document.person]].copy()
+            for change in option.changes:
+                person[change.feature] = change.after
+            if not bool(model.predict(person)[0]):
+                falling.append(letter.id)
+    return sorted(set(falling))
+
+
+@pytest.mark.slow
+def test_a_pipeline_is_kept_fitted_anew_and_asked_by_the_letters_words(tmp_path: Path) -> None:
+    model = taken_over(rare=True)
+    people = refused(model)
+    opened_first = opened(tmp_path)
+    opened_first.models.register(Rocerf(model, 1, promise="first_order"), actor="admin")
+    opened_first.letters.issue(people, valid_until=UNTIL, actor="officer")
+    opened_first.close()
+    ledger = opened(tmp_path)  # another process, on another day: everything it knows is in the ledger
+    _, y = table(rare=True)
+    gone = ["row-rare", *y.index[(y == 1).to_numpy()].tolist()[:9]]
+    truth = taken_over(rare=True, gone=gone)
+    before = accepted_as_told(ledger, truth, people)
+    number = approved(ledger, "somebody", rows=gone)
+    preview = ledger.requests.preview(number, actor="dpo")
+    assert list(preview.broken) == before
+    assert before
+    ledger.deletions.carry_out(number, actor="dpo")
+    job = Worker(ledger).run_once()
+    assert job is not None
+    assert (job.state, job.error) == (JobState.DONE, "")
+    new = ledger.models.explainer().model
+    assert np.allclose(new.theta, truth.theta, atol=1e-12)
+    assert "job=falconer" not in new.train.columns
+    assert not any("falconer" in column for column in new.train.columns)
+    assert [letter.id for letter in ledger.letters.find(state=LetterState.REISSUED)] == before
+    assert accepted_as_told(ledger, truth, people) == []
+    # A second deletion begins at points that were brought into the new columns.
+    more = y.index[(y == 1).to_numpy()].tolist()[10:16]
+    later = taken_over(rare=True, gone=[*gone, *more])
+    expected = accepted_as_told(ledger, later, people)
+    second = approved(ledger, "somebody else", rows=more)
+    assert list(ledger.requests.preview(second, actor="dpo").broken) == expected
