@@ -41,8 +41,8 @@ def people(model: Any, frame: pd.DataFrame, count: int) -> pd.DataFrame:
     """Refused people, so many: those of the test rows, and again with slightly other ages where these are too few."""
     refused = frame[model.predict(frame) == 0]
     rng = np.random.default_rng(SEED)
-    parts = []
-    while sum(map(len, parts)) < count:
+    parts: list[pd.DataFrame] = []
+    while sum(len(part) for part in parts) < count:
         again = refused.copy()
         if parts:
             again.iloc[:, 0] = again.iloc[:, 0] + rng.integers(-3, 4, len(again))

@@ -107,11 +107,17 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "certificate",
         "actionable",
         "dice",
+        "ledger",
         "own_fits",
         "searched_on",
         "yardsticks",
         *networks,
     }
+    ledger = results["ledger"]["measured"]
+    assert ledger["outstanding"] == 10_000
+    assert ledger["broken"] == ledger["result"]["reissued"] > 0
+    assert ledger["preview"]["seconds"] <= 5
+    assert ledger["carry out"]["seconds"] <= 60
     for row in results["own_fits"]["measured"].values():
         assert row["own"]["refused"] == row["own"]["refused_whole"] == row["own"]["exactly_refused"] == 0
         assert row["own"]["answered"] == row["exact"]["answered"]

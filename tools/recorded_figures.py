@@ -313,6 +313,25 @@ def own_fits_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def ledger_table() -> str:
+    """What a deletion costs with many letters outstanding, step by step."""
+    found = record("ledger")
+    lines = [
+        f"{found['outstanding']:,} letters outstanding (`{found['promise']}`, k = {found['k']}), {found['rows']} rows "
+        f"deleted, {found['broken']} letters broken and made anew:",
+        "",
+        "| | seconds of the processor | of the clock |",
+        "|---|---|---|",
+    ]
+    steps = {f"carry out: {step}": taken for step, taken in found["steps"].items()}
+    whole = {name: found[name] for name in ("one retraining", "one product", "preview", "carry out")}
+    for name, taken in (*whole.items(), *steps.items()):
+        lines.append(_row(name, f"{taken['cpu']:.2f}", f"{taken['seconds']:.2f}"))
+    ratios = [f"{found[f'{what} / (one retraining + one product)']:.0f}" for what in ("preview", "carry out")]
+    said = f"A preview costs {ratios[0]} times one retraining plus one product, carrying out {ratios[1]} times."
+    return "\n".join([*lines, "", said]) + "\n"
+
+
 #: The documents with a table between ``<!-- figures: ... -->`` and ``<!-- /figures -->``.
 def registries_table() -> str:
     """What the package registers, for docs/extending.md: names, and one line about each where there is one."""
@@ -340,6 +359,7 @@ def registries_table() -> str:
 TABLES = {
     "README.md": promises_table,
     "docs/extending.md": registries_table,
+    "docs/ledger.md": ledger_table,
     "docs/promises.md": own_fits_table,
     "docs/schemas.md": raw_columns_table,
     "docs/certificate.md": reach_table,
