@@ -78,6 +78,14 @@ class Overview:
         with self.core.database.reading() as session:
             return {row[0]: row[1] for row in session.execute(query)}
 
+    def open_and_overdue(self) -> tuple[int, int]:
+        """How many requests are open, and how many of those are past their deadline."""
+        states = [RequestState.REFUSED.code, RequestState.CERTIFIED.code]
+        query = select(func.count()).select_from(RequestRow).where(RequestRow.state.not_in(states))
+        with self.core.database.reading() as session:
+            late = query.where(RequestRow.deadline < self.core.now().date())
+            return session.scalar(query) or 0, session.scalar(late) or 0
+
     def closed(self, limit: int = 50) -> tuple[DeletionRequest, ...]:
         """Requests that are carried out or refused, the latest first."""
         states = [RequestState.REFUSED.code, RequestState.CERTIFIED.code]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from rocerf.errors import LedgerUnavailableError
 from rocerf.ledger import RequestState
 from rocerf.ledger.access import Role
 from rocerf.ledger.states import LetterState
@@ -43,11 +44,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """Letters, a request that is previewed, one that is refused with a reason, one that was received."""
     made = desk_in(tmp_path_factory.mktemp("ledger"), letters=6)
     requests = made.ledger.requests
-    for person in ("row-3", "row-4", "row-5"):
+    for person in ("owner-3", "owner-4", "owner-5"):
         requests.receive(person, actor="desk")
     requests.verify_identity(1, actor="desk", how="document")
     requests.preview(1, actor="dpo")
-    requests.refuse(2, reason="row-4 is not who they say they are", actor="dpo")
+    requests.refuse(2, reason="owner-4 is not who they say they are", actor="dpo")
     yield made
     made.ledger.close()
 
@@ -67,7 +68,7 @@ def test_every_role_gets_every_page_that_is_theirs(desk: Desk, role: Role, path:
 @pytest.mark.parametrize("path", [*PAGES, "/requests/2", "/requests/3"])
 def test_whoever_may_see_no_person_sees_none(desk: Desk, role: Role, path: str) -> None:
     page = html.unescape(desk.browser(role).get(path, headers=HTML).text)
-    for name in names(desk) | {"row-3", "row-4", "row-5", "not who they say"}:
+    for name in names(desk) | {"owner-3", "owner-4", "owner-5", "not who they say"}:
         assert name not in page, name
 
 
@@ -81,8 +82,8 @@ def test_whoever_may_see_no_person_gets_no_letter(desk: Desk, role: Role) -> Non
 def test_whoever_works_with_people_sees_them(desk: Desk, role: Role) -> None:
     client = desk.browser(role)
     assert str(desk.ledger.letters.document(1).person) in client.get("/").text
-    assert "row-3" in client.get("/").text
-    assert "row-4 is not who they say they are" in client.get("/requests/2").text
+    assert "owner-3" in client.get("/").text
+    assert "owner-4 is not who they say they are" in client.get("/requests/2").text
 
 
 def test_officers_do_not_find_the_trail_in_their_menu(desk: Desk) -> None:
@@ -156,7 +157,7 @@ def offered(text: str) -> set[str]:
 def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     desk = desk_in(tmp_path, letters=4)
     client = desk.browser(Role.PROTECTION)
-    page = send(client, "/requests", "", subject="row-7")
+    page = send(client, "/requests", "", subject="owner-7")
     assert offered(page) == {"verify", "hold", "extend", "refuse"}
     page = send(client, "/requests/1", "verify", evidence="document")
     assert offered(page) == {"preview", "hold", "extend", "refuse"}
@@ -165,6 +166,7 @@ def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     assert said("done.preview") in page
     assert offered(page) == {"preview", "approve", "hold", "extend", "refuse"}
     assert said("preview.breaks", letters=4) in page
+    assert "<strong>1</strong> " + said("preview.rows") in page
     page = send(client, "/requests/1", "approve")
     assert offered(page) == {"carry_out", "hold", "extend", "refuse"}
     page = send(client, "/requests/1", "carry_out", policy=policy)
@@ -174,9 +176,10 @@ def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     assert Worker(desk.ledger).run_once() is not None
     page = client.get("/requests/1").text
     assert desk.ledger.requests.get(1).state is RequestState.CERTIFIED
-    assert "row-7" not in page
+    assert "owner-7" not in page
     assert said("erased") in page
     assert page.count('<li class="done">') == 8
+    assert desk.ledger.deletions.certificate(1).rows == 1, "a row really went"
     certificate = client.get(place("certificate", id=1)).text
     assert str(desk.ledger.deletions.certificate(1).number) in certificate
     assert said("trail.whole", length=desk.ledger.audit.head().seq) in send(client, "/trail", "verify")
@@ -185,7 +188,7 @@ def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
 def test_hold_and_resume_and_refuse(tmp_path: Path) -> None:
     desk = desk_in(tmp_path, letters=1)
     client = desk.browser(Role.PROTECTION)
-    send(client, "/requests", "", subject="row-7")
+    send(client, "/requests", "", subject="owner-7")
     page = send(client, "/requests/1", "hold", reason="waiting for a power of attorney")
     assert offered(page) == {"resume", "refuse", "extend"}
     assert '<li class="stopped">' in page
@@ -204,7 +207,7 @@ def test_four_eyes(tmp_path: Path) -> None:
     """Who verified does not find the button, and is refused without it; somebody else finds it."""
     desk = desk_in(tmp_path, letters=1, policy={"four_eyes": True})
     first = desk.browser(Role.PROTECTION)
-    send(first, "/requests", "", subject="row-7")
+    send(first, "/requests", "", subject="owner-7")
     send(first, "/requests/1", "verify", evidence="in_person")
     page = send(first, "/requests/1", "preview")
     assert "approve" not in offered(page)
@@ -295,3 +298,29 @@ def test_what_is_planted_in_a_name_is_escaped(tmp_path: Path) -> None:
         page = desk.browser(Role.PROTECTION).get(path).text
         assert nasty not in page
         assert html.escape(nasty) in page
+
+
+def test_what_is_erased_and_what_does_not_answer_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = desk_in(tmp_path, letters=1)
+    person = str(desk.ledger.letters.document(1).person)
+    number = desk.ledger.requests.receive(person, actor="desk").id
+    desk.ledger.requests.verify_identity(number, actor="desk")
+    desk.ledger.requests.preview(number, actor="dpo")
+    desk.ledger.requests.approve(number, actor="dpo")
+    desk.ledger.deletions.carry_out(number, actor="dpo")
+    assert Worker(desk.ledger).run_once() is not None
+    client = desk.browser(Role.OFFICER)
+    gone = client.get("/letters/1/page", headers=HTML)
+    assert gone.status_code == 410
+    assert said("problem.not_found") in gone.text
+    page = client.get("/letters/1").text
+    assert said("letters.erased") in page
+    assert person not in page
+
+    def silent() -> None:
+        raise LedgerUnavailableError("Expected an answer of the database, got none; try again later.")
+
+    monkeypatch.setattr(type(desk.ledger.letters), "portfolio", lambda self: silent())
+    away = client.get("/", headers=HTML)
+    assert away.status_code == 503
+    assert said("problem.unavailable") in away.text

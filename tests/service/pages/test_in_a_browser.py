@@ -61,7 +61,7 @@ class Office:
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     desk = desk_in(tmp_path_factory.mktemp("ledger"), letters=4)
-    desk.ledger.requests.receive("row-3", actor="desk")
+    desk.ledger.requests.receive("owner-3", actor="desk")
     desk.ledger.requests.verify_identity(1, actor="desk", how="document")
     desk.ledger.requests.preview(1, actor="dpo")
     with serving(desk.app) as address, working(desk.ledger), chromium() as browser:
@@ -76,7 +76,7 @@ def press(page: Page, key: str) -> None:
     page.get_by_text(said(f"done.{key}")).wait_for()
 
 
-@pytest.mark.parametrize(("scripts", "subject"), [(True, "row-7"), (False, "row-8")])
+@pytest.mark.parametrize(("scripts", "subject"), [(True, "owner-7"), (False, "owner-8")])
 def test_a_deletion_from_sign_in_to_certificate(office: Office, scripts: bool, subject: str) -> None:
     page = office.visit(Role.PROTECTION, scripts=scripts)
     page.get_by_role("link", name="1", exact=True).last.click()
@@ -122,7 +122,7 @@ def test_by_keyboard_alone(office: Office) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("heading", name=said("requests.title"), exact=True).wait_for()
     walk(page, "INPUT")
-    page.keyboard.type("row-9")
+    page.keyboard.type("owner-9")
     page.keyboard.press("Enter")
     page.get_by_text(said("done.receive")).wait_for()
     walk(page, "SELECT")

@@ -23,7 +23,17 @@ router = guarded_router(include_in_schema=False)
 REMEMBERED = 366 * 24 * 3600
 
 #: The status of a problem -> how its page is headed.
-HEADINGS = {403: "forbidden", 404: "not_found", 405: "not_found", 409: "conflict", 422: "invalid", 429: "too_often"}
+HEADINGS = {
+    403: "forbidden",
+    404: "not_found",
+    405: "not_found",
+    409: "conflict",
+    410: "not_found",
+    413: "invalid",
+    422: "invalid",
+    429: "too_often",
+    503: "unavailable",
+}
 
 
 @router.get("/login", response_class=HTMLResponse)

@@ -87,6 +87,7 @@ def portfolio(ledger: Ledger, reader: Reader, promise: str, budget: str) -> Port
     """The first page; letters of one promise, or with so much left, if asked for."""
     counted = ledger.letters.portfolio()["outstanding"]
     lines = open_requests(ledger, reader)
+    still_open, overdue = Overview(ledger.core).open_and_overdue()
     lowest, highest = next(((low, high) for key, low, high in BUDGET_COLUMNS if key == budget), (None, None))
     found = Overview(ledger.core).by_budget(promise=promise or None, lowest=lowest, highest=highest, limit=MOST_LETTERS)
     matching = sum(
@@ -98,8 +99,8 @@ def portfolio(ledger: Ledger, reader: Reader, promise: str, budget: str) -> Port
     return Portfolio(
         outstanding=sum(entry["letters"] for entry in counted),
         used_up=sum(entry["letters"] for entry in counted if entry["remaining"] <= 0),
-        open_requests=len(lines),
-        overdue=sum(line.days_left < 0 for line in lines),
+        open_requests=still_open,
+        overdue=overdue,
         rows=_by_promise(counted),
         letters=tuple(letter_line(ledger, letter, reader) for letter in found),
         requests=lines,
