@@ -190,6 +190,8 @@ def test_nothing_that_keeps_people_out(office: Office, code: str) -> None:
         found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']})")
         told = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
         assert told == [], path
+    page.evaluate("document.querySelector('main').innerHTML = '<input>'")
+    assert "label" in page.evaluate("axe.run().then(found => found.violations.map(one => one.id))"), "it would be seen"
     office.complaints[:] = [line for line in office.complaints if "404" not in line]
     page.context.close()
 
