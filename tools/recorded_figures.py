@@ -68,7 +68,7 @@ def _speed_and_reach() -> str:
     first_ms, later_ms = call["milliseconds_a_person"], speed["milliseconds_a_person"]
     return (
         f"Time: all {call['people']:,} denied people of Adult get `first_order` in one call, {call['floors']:.1f} "
-        f"times the floor of the arithmetic ({first_ms:.2f} ms a person on two cores); `retrained` takes "
+        f"times the floor of the arithmetic ({first_ms:.2f} processor ms a person); `retrained` takes "
         f"{speed['passes_a_person']:.0f} gradient passes over the rows a person ({later_ms:.0f} ms). Proof: for every "
         f"deletion of at most {proven['k']} of Adult's rows the certified drop of the score is "
         f"{proven['ratio']['median']:.2f} times the worst one found (median)."
