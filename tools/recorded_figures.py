@@ -356,8 +356,60 @@ def registries_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _models() -> list[tuple[str, Any]]:
+    """One small model of every kind that there is, as its user would make it."""
+    import numpy as np
+    import pandas as pd
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+
+    import rocerf
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    y = (table["a"] + rng.normal(size=60) > 0).astype(int)
+
+    def taken(first: Any, last: Any, **options: Any) -> Any:
+        return rocerf.from_pipeline(make_pipeline(first, last).fit(table, y), table, y, **options)
+
+    own, scale = LogisticRegression(), StandardScaler()
+    bins = KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf")
+    forest = RandomForestClassifier(n_estimators=2, random_state=0)
+    network = rocerf.NeuralModel.fit(rocerf.TrainingSet(table, y), epochs=1)
+    return [
+        ("`LogisticModel.fit`, scaling and encoding before `LogisticRegression`", taken(scale, own)),
+        ("bins, weight of evidence, logarithms, splines before it", taken(bins, own)),
+        ('`preprocessing="refitted"`', taken(scale, own, preprocessing="refitted")),
+        ('`class_weight="balanced"`', taken(scale, LogisticRegression(class_weight="balanced"))),
+        ('any other classifier (`otherwise="estimator"`)', taken(scale, forest, otherwise="estimator")),
+        ("networks (`NeuralModel`)", network),
+    ]
+
+
+def models_table() -> str:
+    """Which promise can be given about which model, asked of the registry, for docs/models.md."""
+    from rocerf.errors import RocerfError
+    from rocerf.promises.registry import PROMISES
+
+    def given(promise: Any, model: Any) -> str:
+        if not promise.suits(model):
+            return ""
+        try:
+            promise.make(model, 1, "quick", 0)
+        except RocerfError:
+            return ""
+        return "yes"
+
+    rows = [(said, *(given(promise, model) for promise in PROMISES.values())) for said, model in _models()]
+    heads = _row("model", *(f"`{name}`" for name in PROMISES))
+    return "\n".join([heads, _row(*["---"] * (1 + len(PROMISES))), *(_row(*row) for row in rows)]) + "\n"
+
+
 TABLES = {
     "README.md": promises_table,
+    "docs/models.md": models_table,
     "docs/extending.md": registries_table,
     "docs/ledger.md": ledger_table,
     "docs/promises.md": own_fits_table,
