@@ -13,7 +13,9 @@ from rocerf import Adversary, LogisticModel, Recourses, Rocerf, TrainingSet, loa
 from rocerf.data.datasets import Dataset
 from rocerf.deletion import batched_newton, streamed_rows
 from rocerf.deletion.batched_newton import streams
+from rocerf.errors import UnsupportedModelError
 from rocerf.passes import using
+from rocerf.promises import certified
 from shared_data import SHARED, needs_shared
 
 pytest.importorskip("pyarrow")
@@ -83,3 +85,12 @@ def test_audits_and_attacks_are_the_same(tmp_path: Path) -> None:
     np.testing.assert_allclose(before.after, truth.after, atol=1e-9)
     forgotten = explainer.forget(memory.ids[:9])
     assert forgotten.model.train.checksum == memory.without(memory.ids[:9]).checksum
+
+
+def test_a_proof_says_up_to_which_size_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = written(table_of(load_dataset("german").train), tmp_path / "rows", 1)
+    model = LogisticModel.fit(TrainingSet.from_parquet(folder, label="good", id="who"))
+    Rocerf(model, 1, promise="certified")
+    monkeypatch.setattr(certified, "MOST_ON_DISK", 1000)
+    with pytest.raises(UnsupportedModelError, match="at most 1,000 numbers on the disk"):
+        Rocerf(model, 1, promise="certified")

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Rows up to which an abstention also looks for a smaller k that closes; beyond, ask :meth:`Certified.largest_k`.
 SMALL = 3000
 
+#: Numbers of a table on the disk up to which it is read as a whole for a proof.
+MOST_ON_DISK = 2**24
+
 
 class Certified(ExactRetraining):
     """Proven for all deletions of at most k rows, or an abstention.
@@ -61,6 +64,7 @@ class Certified(ExactRetraining):
     def __init__(self, model: ExactModel, k: int, *, options: Options | None = None) -> None:
         super().__init__(model, k)
         _refuse_unknown_arithmetic(model)
+        _refuse_too_many_on_disk(model)
         self.options = options
 
     @cached_property
@@ -227,6 +231,16 @@ class Certified(ExactRetraining):
 def _rows_of(points: Any, matrix: Array, which: NDArray[np.intp]) -> Any:
     """Some of the points, in the form in which they were given."""
     return points.iloc[which] if is_frame(points) else matrix[which]
+
+
+def _refuse_too_many_on_disk(model: ExactModel) -> None:
+    """A proof looks at all rows at once: refuse tables that are on the disk because they are too many for that."""
+    n, d = model.train.X.shape
+    if model.train.on_disk and n * d > MOST_ON_DISK:
+        raise UnsupportedModelError(
+            f"Expected at most {MOST_ON_DISK:,} numbers on the disk for the promise 'certified', whose proof looks at "
+            f"all rows at once, got {n:,} rows of {d}; use 'retrained', or read the rows into memory and wait."
+        )
 
 
 def _refuse_unknown_arithmetic(model: ExactModel) -> None:
