@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ledgers import Clock, approved, asking, filled, fitted_without, harmful, opened
+from ledgers import Clock, approved, asking, filled, fitted_without, harmful, opened, rows
+from rocerf import LogisticModel, Rocerf, TrainingSet
 from rocerf.errors import ErasedError, NotInLedgerError, TransitionError
 from rocerf.ledger import JobState, Ledger, LetterState, RequestState, VersionState
 from rocerf.ledger.outstanding import Outstanding
@@ -139,6 +140,44 @@ def test_a_deletion_that_cannot_be_is_given_back_with_its_reason(tmp_path: Path)
     assert ledger.requests.get(number).batch is None
     assert ledger.models.current().id == 1
     assert ledger.audit.verify().whole
+
+
+def test_a_job_that_kills_its_workers_is_given_up_and_goes_on_when_told_to(tmp_path: Path) -> None:
+    clock = Clock()
+    ledger = filled(opened(tmp_path, clock, tries=2))
+    number = approved(ledger, "owner-7")
+    job = ledger.deletions.carry_out(number, actor="dpo")
+    for _ in range(2):
+        assert ledger.jobs.claim("dies") is not None
+        clock.jump(minutes=10)
+    failed = Worker(ledger).run_once()
+    assert failed is not None
+    assert (failed.state, failed.attempts) == (JobState.FAILED, 3)
+    assert "workers were lost" in failed.error
+    assert Worker(ledger).run_once() is None
+    assert ledger.requests.get(number).batch is None  # nothing was touched: it waits for another batch
+    ledger.jobs.retry(job.id, actor="admin")
+    empty = Worker(ledger).run_once()
+    assert empty is not None
+    assert (empty.state, empty.result) == (JobState.DONE, {"requests": 0})
+    again = ledger.deletions.carry_out(number, actor="dpo")
+    assert again.id != job.id
+    done = Worker(ledger).run_once()
+    assert done is not None
+    assert done.state is JobState.DONE
+
+
+def test_ids_that_came_as_text_are_the_rows_that_they_name(tmp_path: Path) -> None:
+    frame, labels = rows()
+    train = TrainingSet(frame.to_numpy(), labels)  # ids are whole numbers
+    ledger = opened(tmp_path)
+    ledger.models.register(Rocerf(LogisticModel.fit(train), 2, promise="first_order"), actor="admin")
+    number = approved(ledger, "somebody", rows=["7", 8, "nobody", "8"])
+    preview = ledger.requests.preview(number, actor="dpo")
+    assert (preview.rows, preview.rows_elsewhere) == (2, 1)
+    carried_out(ledger, number)
+    assert {7, 8}.isdisjoint(ledger.models.explainer().model.train.ids.tolist())
+    assert ledger.deletions.certificate(number).rows == 2
 
 
 def test_letters_are_renewed_before_their_budget_is_used_up(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ class Deletions:
             "certify": self._certify,
         }
         with self.core.database.reading() as session:
-            done = session.get_one(BatchRow, number).step
+            batch = session.get_one(BatchRow, number)
+            done = batch.step
+            if not requests_of(session, batch):  # they were given back when it failed
+                return {"requests": 0}
         for step in STEPS[STEPS.index(done) + 1 if done else 0 :]:
             reached(f"{step}:before")
             steps[step](number, lease)
@@ -152,7 +155,7 @@ class Deletions:
                 for row in rows_named(self.core, self.people, session, request)
             ]
         explainer = self.models.explainer(current)
-        ours, _ = split(explainer, list(dict.fromkeys(named)))
+        ours, elsewhere = split(explainer, list(dict.fromkeys(named)))
         new = explainer.forget(ours) if ours else explainer
         content = to_bytes(new) if ours else b""
         reached("unlearn:computed")
@@ -172,8 +175,8 @@ class Deletions:
             batch.version_before, batch.version_after, batch.rows = current, after, len(ours)
             for request in requests_of(session, batch):
                 set_state(request, RequestState.UNLEARNED)
-                request.rows = len(set(ours).intersection(rows_named(self.core, self.people, session, request)))
-            facts.update(rows=len(ours), version=after)
+                request.rows = len(split(explainer, rows_named(self.core, self.people, session, request))[0])
+            facts.update(rows=len(ours), rows_elsewhere=len(elsewhere), version=after)
             self.core.note(session, "model unlearned", batch.actor, {"batch": number, **facts, "sha256": sha})
 
     def _recheck(self, number: int, lease: Lease) -> None:

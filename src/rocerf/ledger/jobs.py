@@ -35,6 +35,8 @@ class Lease:
     kind: str
     token: str
     options: dict[str, Any]
+    #: Which attempt this is, from 1.
+    attempt: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,7 @@ class Jobs:
             check_job(JobState(row.state), JobState.RUNNING)
             row.state, row.worker, row.token = JobState.RUNNING.code, worker, secrets.token_hex(16)
             row.attempts, row.leased_until = row.attempts + 1, now + lease
-            return Lease(row.id, row.kind, row.token, dict(row.options))
+            return Lease(row.id, row.kind, row.token, dict(row.options), row.attempts)
 
     def heartbeat(self, lease: Lease) -> None:
         """Say that the work goes on."""

@@ -58,9 +58,16 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
 
 
 def split(explainer: Rocerf, ids: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Ids of rows of this model, and others (already forgotten, or of another table)."""
-    known = set(explainer.model.train.ids.tolist())
-    return [i for i in ids if i in known], [i for i in ids if i not in known]
+    """Ids of rows of this model, and others (already forgotten, or of another table).
+
+    An id that came as text, as from a form, means the row whose id is written so: "17" is row 17, unless there is a row
+    "17". That a row stays because of how its id was written must not happen.
+    """
+    own = explainer.model.train.ids.tolist()
+    exact, written = set(own), {str(row): row for row in own}
+    found = [i if i in exact else written.get(str(i)) for i in ids]
+    ours = list(dict.fromkeys(row for row in found if row is not None))
+    return ours, [i for i, row in zip(ids, found, strict=True) if row is None]
 
 
 def _letters_of(session: Session, subjects: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from rocerf.errors import LeaseLostError, LedgerUnavailableError, RocerfError, TransitionError
+from rocerf.errors import LeaseLostError, LedgerError, LedgerUnavailableError, RocerfError, TransitionError
 from rocerf.ledger.jobs import DELETION, RENEWAL, Lease
 from rocerf.ledger.ledger import Ledger
 from rocerf.ledger.records import Job
@@ -48,6 +48,7 @@ class Worker:
             return None
         with self._beating(lease), suppress(LeaseLostError):
             try:
+                self._check_attempts(lease)
                 self.ledger.jobs.finish(lease, self._done(lease))
             except (LeaseLostError, LedgerUnavailableError):
                 raise
@@ -78,6 +79,15 @@ class Worker:
         if lease.kind == RENEWAL:
             return dict(self.ledger.letters.run_renewal(lease))
         raise AssertionError(f"a job of unknown kind {lease.kind!r}")
+
+    def _check_attempts(self, lease: Lease) -> None:
+        """Give up a job whose workers died again and again: it may be the job that kills them."""
+        tries = self.ledger.core.policy.tries
+        if lease.attempt > tries:
+            raise LedgerError(
+                f"Expected a job that ends within {tries} attempts, got one whose workers were lost each time; see why "
+                "they died or were cut off, then have it tried again: it goes on where it stopped."
+            )
 
     def _failed(self, lease: Lease, error: Exception) -> None:
         """Note why; messages of others than us may hold anything, so of those only the kind is kept."""
