@@ -275,3 +275,34 @@ def test_odd_people_are_told_what_is_wrong(desk: Desk) -> None:
     for content in (nothing, control, b"\xff-1\x16^"):
         answer = officer.post("/api/v1/letters", content=content, headers={"Content-Type": "application/json"})
         assert answer.status_code == 422
+
+
+@pytest.mark.slow
+def test_the_same_on_postgresql(tmp_path: Path, postgres: Any) -> None:
+    """Tokens, letters and a deletion to its certificate on the other database."""
+    desk = desk_in(tmp_path, letters=3, url=postgres.fresh())
+    try:
+        test_a_deletion_is_carried_out_to_its_certificate(desk)
+        test_tokens_made_and_ended_are_in_the_audit_trail(desk)
+        browser = desk.browser(OFFICER)
+        assert browser.get("/api/v1/portfolio").json()["states"]
+        assert desk.client(ADMIN).get("/metrics").status_code == 200
+    finally:
+        desk.ledger.close()
+
+
+def test_without_its_database_the_service_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A problem that asks to try again, from the tokens as from the ledger; the process itself stays healthy."""
+    from sqlalchemy.exc import OperationalError
+
+    def gone(*_: object, **__: object) -> None:
+        raise OperationalError("SELECT 'Erika'", {}, Exception("Erika"))
+
+    officer = desk.client(OFFICER)
+    monkeypatch.setattr(desk.access.engine, "connect", gone)
+    answers = [officer.get("/api/v1/letters"), officer.get("/ready")]
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert all(answer.headers["retry-after"] == "5" for answer in answers)
+    assert all(answer.headers["content-type"] == "application/problem+json" for answer in answers)
+    assert "Erika" not in answers[0].text
+    assert officer.get("/health").status_code == 200
