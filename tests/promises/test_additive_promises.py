@@ -136,6 +136,13 @@ def test_forgetting_rows_makes_the_bins_anew() -> None:
     assert later.explain(frame.iloc[20:24]).statuses
 
 
+def test_methods_that_move_along_slopes_are_refused_with_the_way_out() -> None:
+    explainer, _, frame, _, _ = _explained("bins", "retrained")
+    for preset in ("corrected", "authors"):
+        with pytest.raises(rocerf.errors.UnsupportedModelError, match=r"bins or curves.*'margin'"):
+            rocerf.baselines.Roar(explainer.model, preset=preset).explain(frame.head(3))
+
+
 def test_solvers_that_need_slopes_are_refused_with_the_way_out() -> None:
     explainer, *_ = _explained("bins", "first_order")
     for solver in ("penalty", "sequential"):

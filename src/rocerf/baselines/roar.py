@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from rocerf.baselines.answers import Explained, Preset, answered, checked_preset
 from rocerf.baselines.roar_descent import Descent, Parts, find_by_descent
-from rocerf.baselines.standard import Standard
+from rocerf.baselines.standard import Standard, refuse_pieces
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError, UnsupportedModelError
 from rocerf.explainer.explainer import Rocerf
@@ -78,6 +78,7 @@ class ParameterBox(Promise):
 
     def __init__(self, model: FirstOrderModel, delta_max: float = 0.1) -> None:
         super().__init__(model, 0)
+        refuse_pieces(model)
         self.delta_max = positive(delta_max, "delta_max", zero=True)
 
     @cached_property

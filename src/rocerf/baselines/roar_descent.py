@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of
+from rocerf.baselines.standard import BoxedAdam, Standard, StandardProblem, points_of, refuse_pieces
 from rocerf.models.local_linear import LocalLinearModel
 from rocerf.models.loss import LOGISTIC
 from rocerf.models.model import LinearModel, Refittable
@@ -93,6 +93,7 @@ class Descent:
 
     def linear_models(self, X0: Array, space: Standard, progress: Progress | None) -> Linear:
         """The model of each person: itself where it is linear, else a stand-in around them."""
+        refuse_pieces(self.model)
         if isinstance(self.model, LinearModel):
             w, b = space.linear(*self.model.halfspaces(self.model.theta))
             return Linear(np.broadcast_to(w, X0.shape), np.broadcast_to(b, len(X0)))

@@ -7,10 +7,12 @@ linear model are those of a model fitted on standardised data, whatever scaling 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rocerf.data.training_set import TrainingSet
+from rocerf.errors import UnsupportedModelError
 from rocerf.models.model import LinearModel, Refittable, ValueAndSlope
 from rocerf.promises.plain import Plain
 from rocerf.recourse.costs.cost import Norm, gradient
@@ -109,12 +111,22 @@ def points_of(master: Master, space: Standard, z: Array) -> Array:
     return np.where(z == space.inwards(master.X0), master.X0, moved)
 
 
+def refuse_pieces(model: Any) -> None:
+    """These methods move in the columns themselves, where a model of bins or curves has no slope."""
+    if isinstance(model, LinearModel) and model.lift is not None:
+        raise UnsupportedModelError(
+            "Expected a model that is linear in its columns, got one with bins or curves, of which this method has no "
+            "slope; compare it by 'scfe' or 'margin' (preset 'corrected'), or leave this method out."
+        )
+
+
 def scores_in(space: Standard, model: Refittable) -> ValueAndSlope:
     """The model's score in force and its slope, as a map of standardised columns (P, d) to (P,) and (P, d).
 
     Gradient methods ask tens of thousands of times: what a linear model is, is found out once.
     """
     promise = Plain(model)
+    refuse_pieces(model)
     if isinstance(model, LinearModel):
         slopes, constants = space.linear(*promise.known_cuts())
 
