@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rocerf.data.training_set import TrainingSet as TrainingSet
     from rocerf.deletion.adversary import Adversary as Adversary
     from rocerf.errors import RocerfError as RocerfError
+    from rocerf.evaluation.portfolio import portfolio as portfolio
     from rocerf.explainer.explainer import Rocerf as Rocerf
     from rocerf.letters.letter import Letter as Letter
     from rocerf.models.logistic.model import LogisticModel as LogisticModel
@@ -69,6 +70,7 @@ _HOMES = {
     "list_datasets": "rocerf.data.datasets",
     "load_dataset": "rocerf.data.datasets",
     "load_raw": "rocerf.data.raw_tables",
+    "portfolio": "rocerf.evaluation.portfolio",
     "running": "rocerf.runners",
 }
 _ROOMS = ("baselines", "evaluation", "promises", "reproduction")

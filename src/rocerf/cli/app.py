@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from rocerf.cli import deletions, explain, letters, research, service
+from rocerf.cli import deletions, explain, letters, portfolio, research, service
 from rocerf.cli import options as opt
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, fail, print_json, say
@@ -137,6 +137,7 @@ def datasets(as_json: opt.Json = False) -> None:
 
 explain.register(app)
 letters.register(app)
+portfolio.register(app)
 deletions.register(app)
 research.register(app)
 service.register(app)

@@ -106,6 +106,8 @@ class Promise(ABC):
     share: float | None = None
     #: How hard it searches, where it does.
     effort: str | None = None
+    #: Points that a solver by search may read for a person; None: as many as it usually does.
+    most_reads: int | None = None
     model: Classifier
 
     def __init__(self, model: Classifier, k: int) -> None:

@@ -49,7 +49,10 @@ from rocerf.words import Said
 __all__ = ["Simulated", "SimulatedPromise"]
 
 #: Refused training rows whose recourse decides the factor; fewer where each recourse is a search.
-PEOPLE, PEOPLE_SEARCHED = 200, 40
+PEOPLE, PEOPLE_SEARCHED = 200, 20
+
+#: Points that a search may read for each of them: what decides is the share accepted, not the last bit of the cost.
+READS_TO_CHOOSE = 600
 
 #: The groups of retrained models.
 GROUPS = ("shaping", "choosing", "checking")
@@ -298,7 +301,9 @@ class SimulatedPromise(CountedTrees, Promise):
         """
         asked, o = self.at(factor), self.options
         scores = np.empty((o.choosing, 0))
-        for first, last in margin_choice.parts_of(len(X0)):
+        # A search asks for all its people at once, and few cost as much as many there.
+        parts = margin_choice.parts_of(len(X0)) if self.smooth or self.readable else [(0, len(X0))]
+        for first, last in parts:
             points = solve(asked, X0[first:last])
             answered = points[np.isfinite(points).all(axis=1)]
             if len(answered):
@@ -312,7 +317,7 @@ class SimulatedPromise(CountedTrees, Promise):
         """The same promise, with the same models, at this factor."""
         self.simulate()
         same = copy(self)
-        same.factor = factor
+        same.factor, same.most_reads = factor, READS_TO_CHOOSE
         return same
 
     # --- checking -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.expected_time import seconds_of
 from rocerf.models.model import RETRAININGS, Proposing, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
+from rocerf.models.sklearn.bulk import asked_in_bulk
 from rocerf.models.sklearn.estimator_bytes import estimator_read, estimator_written
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
@@ -82,8 +83,13 @@ class EstimatorEnsemble:
 
     def scores(self, X: Array) -> Array:
         """Score of every point (P, d) by every estimator, shape (M, P)."""
-        scores = [self.score_one(estimator, X) for estimator in self.estimators]
-        return np.array(scores, dtype=np.float64).reshape(len(self), len(X))
+        with asked_in_bulk():
+            whole = np.asarray(np.isfinite(X).all(axis=1))
+            X = X if whole.all() else X[whole]  # the same array for all of them
+            scores = np.full((len(self), len(whole)), np.nan)
+            for place, estimator in enumerate(self.estimators):
+                scores[place, whole] = self.score_one(estimator, X)
+        return scores
 
 
 class EstimatorModel(Proposing):
@@ -203,7 +209,7 @@ class EstimatorModel(Proposing):
         scores, whole = np.full(len(X), np.nan), np.isfinite(X).all(axis=1)
         if not whole.any():  # scikit-learn refuses tables without rows
             return scores
-        rows = rows_for(estimator, X[whole])
+        rows = rows_for(estimator, X if whole.all() else X[whole])
         place = estimator.classes_.tolist().index(self.train.favourable)
         if hasattr(estimator, "predict_proba"):
             chance = estimator.predict_proba(rows)[:, place]

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import DataError
+from rocerf.models.sklearn.bulk import remembered
 from rocerf.models.sklearn.pipeline_steps import by_halves, quietly, weight_name
 from rocerf.types import Array
 
@@ -79,7 +80,11 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def own_rows(self, X: Any) -> pd.DataFrame:
         """Points (m, d) in the user's own columns, in the pipeline's order, gaps included."""
-        frames, points = frames_of(self.frames), np.asarray(X, dtype=np.float64)
+        key = (self.frames, self.columns)
+        return remembered(X, key, lambda: self._own_rows(np.asarray(X, dtype=np.float64)))
+
+    def _own_rows(self, points: Array) -> pd.DataFrame:
+        frames = frames_of(self.frames)
         gone: list[list[str]] = [[] for _ in points]
         for name, number in frames.fills.items():
             for row in np.flatnonzero(points[:, frames.columns.index(name)] == number):

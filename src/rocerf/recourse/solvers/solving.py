@@ -126,6 +126,8 @@ class Solver:
         solver = SOLVERS[self.name]
         searches = solver.needs in ("trees", "values")
         near: dict[str, Any] = {"anchors": self.train.X, "seed": self.seed} if searches else {}
+        if solver.needs == "values" and promise.most_reads is not None:
+            near["budget"] = promise.most_reads
 
         def solve(problem: Master, tell: Progress | None = None) -> Solution:
             return solver.solve(promise, problem, delta, progress=tell, **near)

@@ -1,0 +1,49 @@
+"""Many models asked about the same points: decoded once for all of them, without checks that the first one passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
+
+#: What was made of arrays inside :func:`asked_in_bulk`, by the array itself and a key; None outside.
+_MADE: ContextVar[dict[Any, tuple[Any, Any]] | None] = ContextVar("made", default=None)
+
+
+@contextmanager
+def asked_in_bulk() -> Iterator[None]:
+    """Inside, an array is decoded once for each kind of model, and scikit-learn does not check options or numbers.
+
+    Whoever asks has looked for missing numbers already, and options were checked when the models were fitted.
+    """
+    from sklearn import config_context
+
+    token = _MADE.set({})
+    try:
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            yield
+    finally:
+        _MADE.reset(token)
+
+
+def remembered(X: Any, key: Any, make: Callable[[], Made]) -> Made:
+    """What ``make()`` gives of an array; inside :func:`asked_in_bulk` that of the first time, if it is the same array.
+
+    >>> import numpy as np
+    >>> calls, X = [], np.zeros((2, 2))
+    >>> with asked_in_bulk():
+    ...     _ = remembered(X, "rows", lambda: calls.append(1)), remembered(X, "rows", lambda: calls.append(2))
+    >>> calls
+    [1]
+    """
+    made = _MADE.get()
+    if made is None:
+        return make()
+    place = (id(X), key)
+    if place not in made:
+        made[place] = (X, make())  # the array is kept, so that its id stays its own
+    found: Made = made[place][1]
+    return found
