@@ -135,3 +135,17 @@ def test_models_know_their_trees_and_those_fitted_again() -> None:
     for trees, scores in zip(model.trees_retrained(again), again.scores(X), strict=True):
         assert trees is not None
         assert trees.scores(X) == pytest.approx(scores, abs=1e-9)
+
+
+def test_classifiers_with_a_threshold_of_their_own_are_taken_over_with_it_and_refused_with_another() -> None:
+    from sklearn.model_selection import FixedThresholdClassifier
+
+    from rocerf.errors import UnsupportedModelError
+
+    inner = GradientBoostingClassifier(n_estimators=5, random_state=0)
+    fixed = FixedThresholdClassifier(inner, threshold=0.3, response_method="predict_proba").fit(X, Y)
+    model = EstimatorModel.from_sklearn(fixed, TRAIN, threshold=fixed.threshold)
+    assert (model.predict(X) == (fixed.predict(X) == TRAIN.favourable)).all()
+    assert model.trees is None  # it is wrapped: searched, not read
+    with pytest.raises(UnsupportedModelError, match="pass the threshold that it uses"):
+        EstimatorModel.from_sklearn(fixed, TRAIN)
