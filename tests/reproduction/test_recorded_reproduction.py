@@ -187,3 +187,44 @@ def test_no_recorded_extra_cost_exceeds_its_recorded_bound(recorded: Results) ->
         known = recorded.theorem[recorded.theorem[name].notna()]
         assert len(known) > 10
         assert (known["extra_cost"] <= known[name]).all()
+
+
+NETWORKS = FOLDER.with_name("reproduction-networks")
+
+
+@pytest.fixture(scope="module")
+def networks() -> Results:
+    return read_results(NETWORKS)
+
+
+def test_the_run_of_networks_says_where_it_was_made_and_how_much_of_it_is_there(networks: Results) -> None:
+    assert {path.suffix for path in NETWORKS.iterdir()} == {".csv", ".svg", ".gz", ".html", ".yaml", ".json"}
+    assert networks.run["failed"] == networks.run["missing"] == {}
+    made = {(part["code_sha256"], part["commit"], part["dirty"]) for part in networks.run["sessions"]}
+    assert made == {(networks.run["code_sha256"], networks.run["commit"], False)}
+    assert set(networks.models["model"]) == {"nn"}
+    assert set(networks.models["dataset"]) == set(THREE)
+    page = (NETWORKS / "report.html").read_text("utf-8")
+    assert f"{networks.run['jobs']['done']} of {networks.run['jobs']['planned']} done" in page
+
+
+def test_networks_tell_people_apart(networks: Results) -> None:
+    """Shares of valid answers say nothing of a network that accepts everybody, or guesses."""
+    for row in networks.models.to_dict("records"):
+        data = rocerf.load_dataset(row["dataset"]).test if row["dataset"] != "compas" else None
+        majority = 0.8 if data is None else max(data.y.mean(), 1 - data.y.mean())  # four of five have a low risk
+        assert row["accuracy"] > majority
+        assert 0.05 * row["test_rows"] < row["denied"] < 0.9 * row["test_rows"]
+
+
+def test_the_answer_about_networks_is_that_of_the_sweeps(networks: Results) -> None:
+    """Read from sweeps.csv without the code of the answers."""
+    answer = answers(networks)[-1]
+    assert "Not measured" not in answer.verdict
+    sweeps = pd.read_csv(NETWORKS / "sweeps.csv")
+    sweeps = sweeps[sweeps["seed"] == 0]  # the seed of which every setting was tried
+    for method, value in (("rocerf", 0.005), ("simulated", 0.05), ("retrained", 0.005)):
+        own = sweeps[(sweeps["method"] == method) & np.isclose(sweeps["value"], value)]
+        shares = own.groupby("dataset")["picked"].mean()
+        for end in (shares.min(), shares.max()):
+            assert f"{100 * end:.1f}" in answer.sentence

@@ -45,9 +45,7 @@ def reproduce(
     quick: Annotated[
         bool | None, typer.Option("--quick/--full", help="Minutes, or the paper's size; default: quick.")
     ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="quick, cpu (about an hour on two cores, networks too) or full.")
-    ] = None,
+    preset: Annotated[str | None, typer.Option(help="quick, cpu (for machines without a GPU) or full.")] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings in YAML: a preset and what differs from it.")] = None,
     device: Annotated[str | None, typer.Option(help="Where networks are trained: cpu, cuda, ...")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: one for each core.")] = None,

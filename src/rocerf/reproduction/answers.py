@@ -28,7 +28,10 @@ HOLDS = 0.95
 CALLED = {"rocerf": "ROCERF with a larger k", "margin": "a constant margin"}
 
 #: What `retrained` is held against under picked rows.
-RIVALS = ("margin", "roar", "cchvae", "scfe", "rocerf")
+RIVALS = ("margin", "roar", "cchvae", "scfe", "rocerf", "first_order", "simulated")
+
+#: A verdict about fewer people on some table says so at once.
+FEW = 10
 
 NOT_MEASURED = "Not measured: this run has no curves for it."
 
@@ -51,9 +54,16 @@ def answers(results: Results) -> list[Answer]:
         ("Networks", "nn", network_answer(frontiers)),
     ]
     return [
-        Answer(words, verdict, f"{said}{asked(frontiers, model)}" if said else "")
+        Answer(words + few(frontiers, model), verdict, f"{said}{asked(frontiers, model)}" if said else "")
         for words, model, (verdict, said) in found
     ]
+
+
+def few(frontiers: Sequence[Frontier], model: str) -> str:
+    """That a verdict rests on few people, which goes before it; nothing where there are enough, or none."""
+    own = [f.own for f in frontiers if (f.model, f.method) == (model, "rocerf") and f.own]
+    least = min((point.people // point.averaged for point in own), default=FEW)
+    return f" (a pilot: only {least} people a table)" if least < FEW else ""
 
 
 def asked(frontiers: Sequence[Frontier], model: str) -> str:

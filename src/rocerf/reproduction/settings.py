@@ -1,8 +1,8 @@
 """What `rocerf reproduce` runs: a readable settings file, with three presets.
 
 ``quick`` shows every table and figure in minutes; ``full`` is the paper's size: 100 removals at every share, 100
-epochs, all denied people; ``cpu`` is logistic regression at nearly that size and networks, five seeds of each, as far
-as two cores without a GPU take them in about an hour. A file names a preset and says what differs from it::
+epochs, all denied people; ``cpu`` is for machines without a GPU: all removals but at most 100 people for logistic
+regression, few of both for networks, five seeds of each. A file names a preset and says what differs from it::
 
     preset: quick
     datasets: [german]
