@@ -122,3 +122,13 @@ def test_letters_are_kept_and_read_back(tmp_path: Path) -> None:
     assert ledger.letters.expire() == 5
     assert not ledger.letters.find(outstanding=True)
     assert approved(ledger, "owner-7") == 1
+
+
+def test_how_somebody_was_verified_is_in_the_trail_only_where_it_names_nobody(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    for person, how in (("owner-7", "document"), ("owner-8", "passport of Jane Roe, C01X00T47")):
+        ledger.requests.verify_identity(ledger.requests.receive(person, actor="desk").id, actor="desk", how=how)
+    facts = [event.facts for event in ledger.audit.events(limit=100, kind="request identity_verified")]
+    assert [fact.get("how") for fact in facts] == ["document", None]
+    ledger.close()
+    assert not any(b"C01X00T47" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

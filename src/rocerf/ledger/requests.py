@@ -24,6 +24,10 @@ from rocerf.ledger.tables import CertificateRow, RequestRow
 REQUEST, NAMED = "request", "rows"
 
 
+#: Ways to verify who somebody is, that say nothing about them.
+EVIDENCE = ("signed_in", "document", "in_person", "representative")
+
+
 @dataclass(frozen=True, eq=False)
 class Requests:
     """The deletion requests of a ledger."""
@@ -76,8 +80,15 @@ class Requests:
             return request_of(session, row)
 
     def verify_identity(self, number: int, *, actor: str, how: str = "") -> DeletionRequest:
-        """The person is who they say they are."""
-        return self._moved(number, RequestState.IDENTITY_VERIFIED, actor, {"how": how}, verified_by=actor)
+        """The person is who they say they are.
+
+        ``how`` is one of :data:`EVIDENCE`, which the audit trail shows; any other text may name somebody, so it is kept
+        under the person's key.
+        """
+        known = how in EVIDENCE
+        facts, private = {"how": how if known else ""}, "" if known else how
+        to = RequestState.IDENTITY_VERIFIED
+        return self._moved(number, to, actor, facts, private=private, verified_by=actor)
 
     def preview(self, numbers: int | Iterable[int], *, actor: str, keep: bool = True) -> Preview:
         """What carrying out these requests together would do to outstanding letters; nothing else is touched.
@@ -187,7 +198,7 @@ class Requests:
         return request_of(session, row)
 
     def _moved(
-        self, number: int, to: RequestState, actor: str, facts: dict[str, Any], **values: str
+        self, number: int, to: RequestState, actor: str, facts: dict[str, Any], *, private: str = "", **values: str
     ) -> DeletionRequest:
         with self.core.database.writing() as session:
             row: RequestRow = found_or_refused(session, RequestRow, number, "deletion request")
@@ -204,9 +215,9 @@ class Requests:
             row.held_from = held_from
             for name, value in values.items():
                 setattr(row, name, value)
-            private = values.get("reason", "").encode() or None
+            sealed = (values.get("reason", "") or private).encode() or None
             told = {"request": number, **{name: fact for name, fact in facts.items() if fact}}
-            self.core.note(session, f"request {to.code}", actor, told, subject=row.subject, private=private)
+            self.core.note(session, f"request {to.code}", actor, told, subject=row.subject, private=sealed)
             return request_of(session, row)
 
 
