@@ -222,8 +222,10 @@ class _Planner:
         if name is None:
             return []
         inputs = {**case.where, "method": method, "draw": self.settings.seed + case.seed}
-        model = Job(case.model_job, "model", model_inputs(self.settings, case.first), group=case.group)
-        return [model, Job(name, "autoencoder", inputs, (case.model_job,), case.group)]
+        trained = Job(name, "autoencoder", inputs, (case.model_job,), case.group)
+        if self.case.model == "lr":  # its first seed plans the model
+            return [trained]
+        return [Job(case.model_job, "model", model_inputs(self.settings, case.first), group=case.group), trained]
 
     def explain(self, method: str, share: float) -> list[Job]:
         """One job, or one for each part of the people."""
