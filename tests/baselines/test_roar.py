@@ -188,7 +188,7 @@ def test_rules_are_kept(problem: tuple[LogisticModel, np.ndarray], preset: Any) 
 def test_the_words(problem: tuple[LogisticModel, np.ndarray], network: NeuralModel) -> None:
     model, people = problem
     settings = Roar(model).explain(people[:1]).settings
-    assert (settings.method, settings.promise, settings.k) == ("roar", "plain", 0)
+    assert (settings.method, settings.promise, settings.k) == ("roar", "parameter_box", 0)
     assert settings.sentence == (
         "accepted by every linear model whose parameters differ from today's by at most 0.1 each (over standardised "
         "columns); nothing is promised about deletions"
