@@ -17,7 +17,7 @@ def run_session(place: Path, test: str, *, with_data: bool, options: tuple[str, 
     """Run pytest on a project of one test file, with our own conftest, in a folder of its own."""
     tests = place / "project" / "tests"
     tests.mkdir(parents=True)
-    for name in ("conftest.py", "shared_data.py"):
+    for name in ("conftest.py", "shared_data.py", "postgres.py"):
         shutil.copy(HERE / name, tests / name)
     (tests / "test_one.py").write_text(f"import pytest\nfrom shared_data import REASON, needs_shared\n\n{test}\n")
     (tests.parent / "pytest.ini").write_text("[pytest]\n")

@@ -67,7 +67,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"promise": 3}, "or a promise object, got 3; the objects are in rocerf.promises"),
     ({"cost": "l3"}, "cost to be one of l2, l1, mad, percentile or a CostTable, got 'l3'"),
     ({"cost": None}, "cost to be one of l2, l1, mad, percentile or a CostTable, got None"),
-    ({"solver": "guess"}, "solver to be one of auto, cutting_plane, sequential, penalty, search, got 'guess'"),
+    ({"solver": "guess"}, "solver to be one of auto, cutting_plane, sequential, penalty, cells, search, got 'guess'"),
     ({"schema": ["income"]}, "schema to be a FeatureSchema, got list; make one with"),
     *[({"seed": seed}, f"seed to be a whole number >= 0, got {seed!r}") for seed in (-1, 0.5, "x", None)],
     *[

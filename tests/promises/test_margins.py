@@ -108,7 +108,7 @@ def test_the_level_chosen_is_the_lowest_that_will_do(seed: int) -> None:
     assert promise.margin == "count"
     promise.choose(cheapest)
     refused = promise._refused()
-    assert len(refused) > 20
+    assert len(refused) == simulated.PEOPLE_SEARCHED
 
     def will_do(level: float) -> bool:
         points = cheapest(promise.at(level), refused)
@@ -166,8 +166,10 @@ def test_asking_a_few_people_first_chooses_the_same_margin(
     assert len(set(factors)) > 1 or margin == "count"
 
 
-def test_most_margins_are_refused_after_a_few_people() -> None:
-    """As many people asked as before only where a margin will do."""
+def test_most_margins_are_refused_after_a_few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many people asked as before only where a margin will do; but a search asks everybody at once, in bulk."""
+    monkeypatch.setattr(simulated, "PEOPLE_SEARCHED", 40)
+    monkeypatch.setattr(simulated.SimulatedPromise, "readable", True)
     asked: list[int] = []
 
     def solve(promise: Any, X0: np.ndarray) -> np.ndarray:

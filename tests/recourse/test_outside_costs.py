@@ -222,8 +222,10 @@ def test_a_forest_under_prices() -> None:
     people = train.X[model.predict(train.X) == 0][:4]
     for cost in (Uneven(np.asarray(train.spread)), "percentile"):
         found = Rocerf(model, 0, promise=Plain(model), cost=cost).explain(people)
-        assert found.settings.solver == "search"
+        assert found.settings.solver == "cells"
         assert found.answered.all()
+        searched = Rocerf(model, 0, promise=Plain(model), cost=cost, solver="search").explain(people)
+        assert (found.costs <= searched.costs + 1e-9).all()
 
 
 def test_a_cost_for_other_columns_is_refused() -> None:

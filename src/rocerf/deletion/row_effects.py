@@ -152,6 +152,10 @@ class _InTheirOrder:
     def __getitem__(self, positions: Places) -> Places:
         return positions
 
+    def tolist(self) -> list[int]:
+        """All of them, as of an array."""
+        return list(range(self._rows))
+
 
 class StreamedRowEffects:
     """The same answers without the n vectors: one walk over the rows for each question.

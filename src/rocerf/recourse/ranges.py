@@ -164,7 +164,7 @@ def readable_range(low: float, high: float, point: float) -> tuple[float, float]
     """A range with ends that people can read, inside the range given, and with the point inside.
 
     >>> readable_range(11.0000001, 23.9999999, 12.0), readable_range(-np.inf, 7.123456, 7.0)
-    ((11.1, 23.9), (-inf, 7.1))
+    ((12.0, 23.0), (-inf, 7.12))
     """
     ends = [end for end in (low, high) if np.isfinite(end)]
     width = high - low if len(ends) == 2 else abs(ends[0] - point) or abs(ends[0]) if ends else 1.0
