@@ -18,7 +18,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
 	@echo "make serve     the service with German Credit, at http://127.0.0.1:8000, with a token for every role"
-	@echo "make test      lint, types, import contract, all tests, doctests, README examples (under eight minutes)"
+	@echo "make test      lint, types, import contract, all tests, doctests, README examples (about 18 minutes on two cores)"
 	@echo "make quick     the fast tests only (under two minutes on two cores)"
 	@echo "make thorough  all tests, the long ones at their full length (make test: a third of their cases)"
 	@echo "make lint      ruff, mypy --strict, import contract"
