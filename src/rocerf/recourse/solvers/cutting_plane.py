@@ -174,10 +174,12 @@ def _cut_off(
 
 
 def _reads_again(promise: Promise) -> bool:
-    """Whether the cheaper reading is of the very class that reads: who reads otherwise than the parent has none."""
+    """Whether the cheaper reading belongs to the reading: a class that reads otherwise than its parent has none."""
+    if not isinstance(promise, Rereading):
+        return False
     kinds = type(promise).__mro__
-    owners = [next((kind for kind in kinds if name in vars(kind)), None) for name in ("read", "read_near")]
-    return isinstance(promise, Rereading) and owners[0] is owners[1]
+    read, near = (next(kind for kind in kinds if name in vars(kind)) for name in ("read", "read_near"))
+    return issubclass(near, read)
 
 
 class _Reader:
