@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from ledgers import opened
 from rocerf.errors import FileFormatError
 from rocerf.ledger import ChainHead, Ledger, chain
 from rocerf.ledger.database import Database
-from rocerf.ledger.tables import Base
+from rocerf.ledger.keys import KeyFile
+from rocerf.ledger.tables import Base, EventRow, HeadRow
 
 Address = Callable[[], str]
 
@@ -71,22 +74,26 @@ def test_a_chain_cut_off_at_its_end_is_found(tmp_path: Path, database: Address) 
     with ledger.core.database.writing() as session:
         session.execute(text(put_back.format(mac="0" * 64)))
     assert "key file" in str(ledger.audit.verify().faults)
-    # With an old keyed hash, the database as a whole is as it once was: only what was noted elsewhere tells.
+    # With an old keyed hash, the database as a whole is as it once was: the key file knows that the chain was longer.
     with ledger.core.database.writing() as session:
         session.execute(text(put_back.format(mac=mac)))
     report = ledger.audit.verify(noted)
     assert "noted elsewhere" in str(report.faults)
+    assert "in the key file" in str(ledger.audit.verify().faults)
+    # Key file and database put back together: only what was noted elsewhere tells.
+    with closing(sqlite3.connect(tmp_path / "ledger.keys")) as keys, keys:
+        keys.execute("UPDATE mark SET seq = ?, hash = ?", (earlier.seq, earlier.hash))
     blind = ledger.audit.verify()
     assert blind.whole
     assert "put both back" in str(blind.undetectable)
+    assert not ledger.audit.verify(noted).whole
 
 
 def test_a_database_put_back_behind_the_key_files_mark_is_found(tmp_path: Path, database: Address) -> None:
     ledger = some(tmp_path, database)
     with ledger.core.database.reading() as session:
         head = session.execute(text("SELECT seq, hash, mac FROM chain_head")).one()
-    ledger.audit.note("one more", actor="desk")
-    assert ledger.audit.verify().whole  # sets the mark
+    ledger.audit.note("one more", actor="desk")  # nobody verified since
     with ledger.core.database.writing() as session:
         session.execute(text(f"DELETE FROM events WHERE seq > {head[0]}"))
         session.execute(text(f"UPDATE chain_head SET seq={head[0]}, hash='{head[1]}', mac='{head[2]}'"))
@@ -116,3 +123,43 @@ def test_migrations_make_the_tables_that_are_declared(database: Address) -> None
         )
         assert compare_metadata(context, Base.metadata) == []
     made.close()
+
+
+def test_a_chain_written_anew_with_hashes_that_fit_is_found(tmp_path: Path, database: Address) -> None:
+    ledger = some(tmp_path, database)
+    noted, before = ledger.audit.head(), chain.START
+    with ledger.core.database.writing() as session:  # somebody with the database, who knows how links are made
+        for row in session.query(EventRow).order_by(EventRow.seq):
+            row.actor = "somebody else" if row.seq == 3 else row.actor
+            row.hash = before = chain.link(before, row)
+        session.get_one(HeadRow, 1).hash = before
+    found = str(ledger.audit.verify().faults)
+    assert "key file" in found  # the keyed hash of the end, and the end noted in the key file
+    assert "noted elsewhere" in str(ledger.audit.verify(noted).faults)
+
+
+def test_an_event_that_is_not_kept_is_not_noted_in_the_key_file(tmp_path: Path, database: Address) -> None:
+    ledger = some(tmp_path, database)
+
+    def undone() -> None:
+        with ledger.core.database.writing() as session:
+            ledger.core.note(session, "never", "desk", {})
+            raise KeyError("undone")
+
+    with pytest.raises(KeyError):
+        undone()
+    assert ledger.core.keys.mark() == (6, ledger.audit.head().hash)
+    assert ledger.audit.verify().whole
+
+
+def test_an_event_that_comes_while_the_chain_is_verified_is_not_taken_for_lost(
+    tmp_path: Path, database: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, read = some(tmp_path, database), KeyFile.mark
+
+    def one_more_first(keys: KeyFile) -> tuple[int, str] | None:
+        ledger.audit.note("meanwhile", actor="desk")
+        return read(keys)
+
+    monkeypatch.setattr(KeyFile, "mark", one_more_first)
+    assert ledger.audit.verify().whole

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ledgers import Clock, approved, asking, filled, fitted_without, harmful, opened, rows
+from ledgers import Clock, approved, asking, explainer, filled, fitted_without, harmful, opened, rows
 from rocerf import LogisticModel, Rocerf, TrainingSet
-from rocerf.errors import ErasedError, NotInLedgerError, TransitionError
+from rocerf.errors import ErasedError, NotInLedgerError, RocerfError, TransitionError
 from rocerf.ledger import JobState, Ledger, LetterState, RequestState, VersionState
+from rocerf.ledger.issuing import ASKED, LETTER
 from rocerf.ledger.outstanding import Outstanding
+from rocerf.ledger.people import as_json
 from rocerf.ledger.worker import Worker
 
 
@@ -58,6 +60,24 @@ def test_the_policy_honour_keeps_to_the_old_letters(tmp_path: Path) -> None:
     carried_out(ledger, number, broken="honour")
     assert tuple(letter.id for letter in ledger.letters.find(state=LetterState.HONOURED)) == broken
     assert [entry.state.code for entry in ledger.letters.history(broken[0])] == ["issued", "broken", "honoured"]
+
+
+def test_a_letter_that_breaks_within_its_budget_is_honoured_because_its_word_was_given(tmp_path: Path) -> None:
+    outcomes = {}
+    for rule in ("reissue", "replace"):
+        ledger = filled(opened(tmp_path / rule), 40, k=1)  # 40 letters that speak about one deletion
+        number = approved(ledger, "owner-18")
+        preview = ledger.requests.preview(number, actor="dpo")
+        within = preview.broken_within_promise
+        assert len(within) >= 3  # one row is deleted, and these break all the same
+        carried_out(ledger, number, broken=rule)
+        (job,) = ledger.jobs.find()
+        states = {ledger.letters.get(one).state for one in within}
+        outcomes[rule] = states, job.result["honoured"], job.result["word_broken"], job.result["broken_within_promise"]
+        assert job.result["broken_within_promise"] == len(within)
+    count = len(within)
+    assert outcomes["reissue"] == ({LetterState.HONOURED}, count, 0, count)
+    assert outcomes["replace"] == ({LetterState.REISSUED}, 0, count, count)
 
 
 def test_a_person_who_moved_on_gets_a_letter_from_their_data_as_they_are_now(tmp_path: Path) -> None:
@@ -190,6 +210,84 @@ def test_letters_are_renewed_before_their_budget_is_used_up(tmp_path: Path) -> N
     ledger.letters.renew([letter.id for letter in due], actor="officer")
     done = Worker(ledger).run_once()
     assert done is not None
-    assert done.result == {"reissued": 6, "without_recourse": 0}
+    assert done.result == {"reissued": 6, "without_recourse": 0, "unwritten": 0}
     assert ledger.letters.due() == ()
     assert all(letter.remaining == 3 for letter in ledger.letters.find(outstanding=True))
+
+
+def test_letters_are_due_while_something_of_their_budget_is_left(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 6, k=3)  # renew_at is a quarter: less than one deletion of three
+    carried_out(ledger, approved(ledger, "owner-1"))
+    assert ledger.letters.due() == ()
+    waiting = approved(ledger, "somebody", rows=["row-2", "row-3", "row-4", "elsewhere"])
+    assert ledger.requests.pending_rows() == 3
+    held = ledger.letters.find(outstanding=True)
+    assert {letter.remaining for letter in held} == {2}
+    assert ledger.letters.due(pending=3) == held  # two are left and three are approved: a new letter covers them
+    assert ledger.letters.due(pending=4) == ()  # no new letter would
+    ledger.requests.refuse(waiting, reason="withdrawn", actor="dpo")
+    assert ledger.requests.pending_rows() == 0
+    carried_out(ledger, approved(ledger, "owner-2"))
+    due = ledger.letters.due()
+    assert due
+    assert {letter.remaining for letter in due} == {1}  # not used up yet
+
+
+def impossible(ledger: Ledger, person: str) -> int:
+    """An approved request for rows without which there is no model: all of one class."""
+    frame, labels = rows()
+    number = ledger.requests.receive(person, actor="desk", rows=frame.index[labels == 1].tolist()).id
+    with ledger.core.database.writing() as session:
+        from rocerf.ledger.tables import RequestRow
+
+        session.get_one(RequestRow, number).state = RequestState.APPROVED.code
+    return number
+
+
+def test_a_deletion_that_cannot_be_keeps_no_other_from_its_deadline_and_is_not_ordered_for_ever(tmp_path: Path) -> None:
+    clock = Clock()
+    ledger = filled(opened(tmp_path, clock))
+    bad, good = impossible(ledger, "everybody"), approved(ledger, "owner-3")
+    clock.jump(days=27)
+    for _ in range(8):  # as the worker's own loop does
+        due = ledger.deletions.due()
+        if due:
+            ledger.deletions.carry_out(due, actor="clock")
+        Worker(ledger).run_once()
+        clock.jump(hours=1)
+    assert ledger.requests.get(good).state is RequestState.CERTIFIED
+    assert ledger.requests.get(bad).state is RequestState.APPROVED
+    assert ledger.deletions.due() == ()
+    assert [job.state for job in ledger.jobs.find()].count(JobState.FAILED) <= 3
+    ordered = ledger.audit.events(kind="deletion ordered")
+    assert len(ordered) <= 4
+    assert ledger.deletions.certificate(good).in_time
+    assert ledger.audit.verify().whole
+    with pytest.raises(RocerfError, match="Expected"):  # and whoever looks is told why
+        ledger.requests.preview(bad, actor="dpo")
+    without = explainer(k=1).forget(["row-3"])
+    ledger.models.register(without, actor="admin")
+    assert ledger.deletions.due() == (bad,)  # another model may be able to
+
+
+@pytest.mark.parametrize("also_then", [False, True])
+def test_what_one_person_handed_in_keeps_no_other_from_being_erased(tmp_path: Path, also_then: bool) -> None:
+    ledger = filled(opened(tmp_path))
+    unreadable = {"income": "Zephyrine 1871", "debt": 3.0}
+    for letter in ledger.letters.find():
+        ledger.people.update(str(ledger.letters.document(letter.id).person), unreadable, actor="officer")
+        if also_then:
+            with ledger.core.database.writing() as session:
+                ledger.core.put(session, [(LETTER, letter.id, ASKED, letter.subject, as_json(unreadable))])
+    number = approved(ledger, "somebody", rows=harmful())
+    carried_out(ledger, number, broken="replace")
+    job = ledger.jobs.find()[0]
+    assert job.result["broken"] > 0
+    assert job.result["unwritten" if also_then else "reissued"] == job.result["broken"]
+    assert len(ledger.letters.find(state=LetterState.BROKEN)) == job.result["unwritten"]
+    ledger.letters.renew([letter.id for letter in ledger.letters.find(outstanding=True)], actor="officer")
+    done = Worker(ledger).run_once()
+    assert done is not None
+    assert (done.state, done.error) == (JobState.DONE, "")
+    assert "Zephyrine" not in str(ledger.jobs.find()) + str(ledger.audit.events())
+    carried_out(ledger, approved(ledger, "owner-5"))  # and the next one goes on

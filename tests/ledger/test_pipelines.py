@@ -14,10 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import rocerf
-from ledgers import UNTIL, approved, opened
+from ledgers import OPEN, UNTIL, approved, opened
 from pipelines import NUMBERS, TEXTS, applicants, classifier
+from residue import Planted
 from rocerf import Rocerf
-from rocerf.ledger import JobState, Ledger, LetterState
+from rocerf.ledger import CalledRows, JobState, Ledger, LetterState
 from rocerf.ledger.worker import Worker
 
 
@@ -96,3 +97,19 @@ def test_a_pipeline_is_kept_fitted_anew_and_asked_by_the_letters_words(tmp_path:
     expected = accepted_as_told(ledger, later, people)
     second = approved(ledger, "somebody else", rows=more)
     assert list(ledger.requests.preview(second, actor="dpo").broken) == expected
+
+
+def test_a_pipelines_rows_stay_outside_in_their_own_columns(tmp_path: Path) -> None:
+    frame, labels = table(True)
+    held = frame.assign(repaid=labels)
+    source = CalledRows(lambda ids: held.loc[[i for i in ids if i in held.index]], label="repaid", name="warehouse")
+    model = taken_over(True)
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", rows=source)
+    OPEN.append(ledger)
+    ledger.models.register(Rocerf(model, 1, promise="first_order"), actor="admin")
+    loaded = ledger.models.explainer().model
+    assert np.array_equal(loaded.theta, model.theta)
+    assert np.array_equal(loaded.train.X, model.train.X)
+    assert np.array_equal(loaded.forget(["row-rare"]).theta, taken_over(True, ["row-rare"]).theta)
+    ledger.close()
+    assert Planted(["falconer"], []).in_files(tmp_path) == []

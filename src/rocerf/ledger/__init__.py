@@ -1,11 +1,13 @@
 """The ledger: letters issued, deletion requests, and what each does to the other. No HTTP in here.
 
 **Opening.** ``Ledger.open("sqlite:///ledger.db")``, or ``Ledger.open("postgresql://...", keys="ledger.keys")``; tables
-are made and migrated. ``clock=`` is injected, ``policy=Policy(...)`` holds the organisation's own rules (``broken``:
-"reissue" or "honour"; ``lead``: how long before the first deadline a batch is carried out; ``renew_at``; ``four_eyes``;
-``lease`` and ``tries`` of jobs). Every method is safe to call from several threads and processes. A person is called by
-a text of the user's (``person``, the index of tables); records know only a number (``subject``) that leads nowhere once
-the person is erased. ``actor`` is who does it, for the audit trail: never a data subject.
+are made and migrated. ``rows=FileRows("rows.parquet", label=...)`` leaves training rows with the user (``sources.py``);
+without it they are kept inside, sealed. ``clock=`` is injected, ``policy=Policy(...)`` holds the organisation's own
+rules (``broken``: "reissue", "honour" or "replace"; ``lead``: how long before the first deadline a batch is carried
+out; ``renew_at``; ``four_eyes``; ``lease`` and ``tries`` of jobs). Every method is safe to call from several threads
+and processes. A person is called by a text of the user's (``person``, the index of tables); records know only a number
+(``subject``) that leads nowhere once the person is erased. ``actor`` is who does it, for the audit trail: never a data
+subject.
 
 **Parts.** What they give back are frozen records (``records.py``).
 
@@ -23,9 +25,10 @@ the person is erased. ``actor`` is who does it, for the audit trail: never a dat
     ``renew([n, ...], actor=) -> Job``.
 ``ledger.requests``
     ``receive(person, actor=, rows=None, received=None, source="", idempotency_key=None) -> DeletionRequest``,
-    ``verify_identity(n, actor=, how="")``, ``preview(n or [n, ...], actor=, keep=True) -> Preview``,
-    ``approve(n, actor=)``, ``refuse(n, reason=, actor=)``, ``hold(n, reason=, actor=)``, ``resume(n, actor=)``,
-    ``extend(n, reason=, actor=)``, ``get(n)``, ``find(state=, person=, after=, limit=)``, ``by_deadline(limit=)``.
+    ``verify_identity(n, actor=, how="", colleague=None)``, ``preview(n or [n, ...], actor=, keep=True) -> Preview``,
+    ``approve(n, actor=, colleague=None)``, ``refuse(n, reason=, actor=)``, ``hold(n, reason=, actor=)``,
+    ``resume(n, actor=)``, ``extend(n, reason=, actor=)``, ``get(n)``, ``find(state=, person=, after=, limit=)``,
+    ``by_deadline(limit=)``.
 ``ledger.deletions``
     ``carry_out(n or [n, ...], actor=, broken=None, idempotency_key=None) -> Job`` (approved requests, one retraining),
     ``due() -> (n, ...)`` (what must be carried out now), ``certificate(n) -> ErasureCertificate``
@@ -74,15 +77,19 @@ from rocerf.ledger.records import (
     LetterRecord,
     ModelVersion,
     Preview,
+    SourceCheck,
 )
+from rocerf.ledger.sources import CalledRows, FileRows, Look, RowSource
 from rocerf.ledger.states import JobState, LetterState, RequestState, VersionState
 
 __all__ = [
     "AuditEvent",
+    "CalledRows",
     "ChainHead",
     "ChainReport",
     "DeletionRequest",
     "ErasureCertificate",
+    "FileRows",
     "HistoryEntry",
     "Job",
     "JobState",
@@ -90,9 +97,12 @@ __all__ = [
     "LetterBudget",
     "LetterRecord",
     "LetterState",
+    "Look",
     "ModelVersion",
     "Policy",
     "Preview",
     "RequestState",
+    "RowSource",
+    "SourceCheck",
     "VersionState",
 ]

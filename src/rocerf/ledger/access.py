@@ -39,6 +39,7 @@ tokens_table = Table(
     Column("made_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger, nullable=True),
+    Column("person", String(100), nullable=False, default=""),
 )
 
 sessions_table = Table(
@@ -78,6 +79,8 @@ class Token:
     made_at: int
     expires_at: int
     revoked_at: int | None = None
+    #: Whose it is: a human being who may have several. "" for one that was made before this was noted.
+    person: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,19 +116,25 @@ class Access:
         """Seconds since 1970."""
         return int(self._clock())
 
-    def issue(self, name: str, role: Role | str, *, days: int = 90) -> IssuedToken:
-        """A new token; its secret is in the answer and nowhere else."""
+    def issue(self, name: str, role: Role | str, *, days: int = 90, person: str | None = None) -> IssuedToken:
+        """A new token; its secret is in the answer and nowhere else.
+
+        ``person`` is the human being whose it is (by default called as the token): the four-eyes rule tells people
+        apart, not tokens. Whether two names are one human being, nobody can see here.
+        """
+        person = name if person is None else person
         if not isinstance(days, int) or not 1 <= days <= LONGEST_DAYS:
             raise OptionError(f"Expected 1 to {LONGEST_DAYS} days until the token expires, got {days!r}; choose some.")
-        if not name.strip() or len(name) > 100 or not name.isprintable():
-            raise OptionError("Expected a name of 1 to 100 printable signs for the token, got another; shorten it.")
+        for one, what in ((name, "the token"), (person, "whose it is")):
+            if not one.strip() or len(one) > 100 or not one.isprintable():
+                raise OptionError(f"Expected a name of 1 to 100 printable signs for {what}, got another; shorten it.")
         try:
             role = Role(role)
         except ValueError:
             known = ", ".join(Role)
             raise OptionError(f"Expected a role out of {known}, got {role!r}; choose one of them.") from None
         now = self.now()
-        token = Token(secrets.token_hex(6), name, role, now, now + days * DAY)
+        token = Token(secrets.token_hex(6), name, role, now, now + days * DAY, person=person)
         secret = f"{PREFIX}_{token.id}_{secrets.token_urlsafe(32)}"
         with self._writing.begin() as connection:
             connection.execute(
@@ -136,6 +145,7 @@ class Access:
                     secret_sha256=digest(secret),
                     made_at=token.made_at,
                     expires_at=token.expires_at,
+                    person=token.person,
                 )
             )
         return IssuedToken(token, secret)
@@ -213,4 +223,4 @@ class Access:
 
 
 def _token(row: Row[tuple[object, ...]]) -> Token:
-    return Token(row.id, row.name, Role(row.role), row.made_at, row.expires_at, row.revoked_at)
+    return Token(row.id, row.name, Role(row.role), row.made_at, row.expires_at, row.revoked_at, row.person)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from rocerf.ledger.chain import head_of
 from rocerf.ledger.core import Core
-from rocerf.ledger.records import ChainHead, ErasureCertificate
+from rocerf.ledger.records import ChainHead, ErasureCertificate, SourceCheck
 from rocerf.ledger.tables import BatchRow, CertificateRow, RequestRow
 from rocerf.words import language_named
 
@@ -22,6 +22,7 @@ def as_text(certificate: ErasureCertificate, language: str = "en") -> str:
     def say(key: str, **values: object) -> str:
         return known.say(f"ledger.{key}", **values)
 
+    title = say("certificate_title" if certificate.complete else "certificate_title_masked")
     model = say("certificate_model", rows=certificate.rows) if certificate.rows else say("certificate_no_rows")
     removed = [f"  {count} {say(f'removed_{name}')}" for name, count in certificate.removed.items()]
     hashes = [f"  {name}: {value}" for name, value in certificate.hashes.items()]
@@ -34,11 +35,13 @@ def as_text(certificate: ErasureCertificate, language: str = "en") -> str:
     )
     return "\n".join(
         [
-            say("certificate_title"),
+            title,
             say("certificate_number", number=certificate.number, request=certificate.request),
             "",
             dates,
             model,
+            *certificate.source_text(language),
+            *([say("certificate_row_hashes", hashes=certificate.row_hashes)] if certificate.row_hashes else []),
             "",
             f"{say('certificate_removed')}:",
             *removed,
@@ -49,6 +52,18 @@ def as_text(certificate: ErasureCertificate, language: str = "en") -> str:
             say("certificate_chain", seq=certificate.chain.seq, hash=certificate.chain.hash),
         ]
     )
+
+
+def source_sentences(certificate: ErasureCertificate, language: str = "en") -> tuple[str, ...]:
+    """What was found where training rows stay with the user; nothing where they were kept inside."""
+    found, known = certificate.source, language_named(language)
+    if found is None:
+        return ()
+    values = {"source": found.source, "checked": known.day(found.checked.date()), "sha256": found.sha256}
+    said = [("source_outside", {}), *([("source_gone", {"rows": found.gone})] if found.gone else [])]
+    said += [("source_masked", {"rows": found.masked})] if found.masked else []
+    said += [("source_proof" if found.sha256 else "source_asked", {})]
+    return tuple(known.say(f"ledger.{key}", **{**values, **more}) for key, more in said)
 
 
 #: What no ledger can reach, whatever its database; PostgreSQL has more.
@@ -63,9 +78,9 @@ def certify(session: Session, core: Core, batch: BatchRow, request: RequestRow) 
     core.note(session, "erasure certified", batch.actor, told, subject=request.subject)
     head = head_of(session)
     document: dict[str, Any] = {
-        "received": request.received.isoformat(),
+        "received": request.received.astimezone(core.zone).isoformat(),  # the days that a reader sees are those there
         "deadline": request.deadline.isoformat(),
-        "certified": core.now().isoformat(),
+        "certified": core.now().astimezone(core.zone).isoformat(),
         "subject": request.subject,
         "rows": request.rows,
         "version_before": batch.version_before,
@@ -73,20 +88,46 @@ def certify(session: Session, core: Core, batch: BatchRow, request: RequestRow) 
         "removed": {
             "keys": 1 + len(facts["versions"]),
             **own,
-            "versions": len(facts["versions"]),
+            _versions_named(facts): len(facts["versions"]),
             "copies": facts["copies"],
         },
         "hashes": {f"version {version}": sha for version, sha in facts["versions"].items()},
-        "beyond_reach": [*BEYOND, *(() if core.database.is_sqlite else ("wal_archive",))],
+        "beyond_reach": [*_beyond(facts, request), *(() if core.database.is_sqlite else ("wal_archive",))],
+        "source": _source(facts, request),
+        "row_hashes": facts.get("row_hashes", {}).get(str(request.id), 0),
         "chain": [head.seq, head.hash],
     }
     session.add(CertificateRow(request=request.id, number=number, document=document))
     session.flush()
 
 
+def _versions_named(facts: dict[str, Any]) -> str:
+    """How erased versions are called: of those that never had rows inside it is not said that rows went with them."""
+    inside = facts.get("rows_were_inside", True) or not facts["versions"]
+    return "versions" if inside else "versions_without_rows"
+
+
+def _source(facts: dict[str, Any], request: RequestRow) -> dict[str, Any] | None:
+    """What was found at the source about this request's rows."""
+    checked = facts.get("source")
+    if checked is None or request.rows == 0:
+        return None
+    return {**{name: checked[name] for name in ("source", "checked", "sha256")}, **checked["requests"][str(request.id)]}
+
+
+def _beyond(facts: dict[str, Any], request: RequestRow) -> tuple[str, ...]:
+    """What is out of reach; a source that was looked at is not, but copies of it are."""
+    if _source(facts, request) is None:
+        return BEYOND
+    return tuple("source_copies" if name == "source" else name for name in BEYOND)
+
+
 def certificate_of(row: CertificateRow) -> ErasureCertificate:
     """The row as a record."""
     document = row.document
+    source = document.get("source")
+    if source is not None:
+        source = SourceCheck(**{**source, "checked": datetime.fromisoformat(source["checked"])})
     return ErasureCertificate(
         number=row.number,
         request=row.request,
@@ -101,4 +142,6 @@ def certificate_of(row: CertificateRow) -> ErasureCertificate:
         hashes=dict(document["hashes"]),
         beyond_reach=tuple(document["beyond_reach"]),
         chain=ChainHead(*document["chain"]),
+        source=source,
+        row_hashes=document.get("row_hashes", 0),
     )

@@ -14,13 +14,14 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
-from rocerf.errors import FileFormatError
+from rocerf.errors import FileFormatError, LedgerUnavailableError
 from rocerf.ledger.keys import SUBJECT, KeyFile, sealed
 from rocerf.ledger.records import ChainHead, ChainReport
 from rocerf.ledger.tables import EventRow, HeadRow
@@ -79,7 +80,21 @@ def append(
     session.add(row)
     head.seq, head.hash, head.mac = seq, row.hash, _mac(keys, seq, row.hash)
     session.flush()
+    _mark_when_kept(session, keys, seq, row.hash)
     return seq
+
+
+def _mark_when_kept(session: Session, keys: KeyFile, seq: int, link: str) -> None:
+    """Once the transaction is kept, the key file knows that the chain came so far; it would not be true before.
+
+    Where the key file cannot be written just then, the event is kept all the same, and the next one is noted.
+    """
+
+    def mark(_: Session) -> None:
+        with suppress(LedgerUnavailableError):
+            keys.set_mark(seq, link)
+
+    event.listen(session, "after_commit", mark, once=True)
 
 
 def head_of(session: Session) -> ChainHead:
@@ -96,7 +111,8 @@ def note_mark(session: Session, keys: KeyFile) -> None:
 
 def verify(session: Session, keys: KeyFile, anchor: ChainHead | None = None) -> ChainReport:
     """Go through the whole chain; ``anchor`` is an end that was noted elsewhere before."""
-    head, mark = session.get(HeadRow, 1), keys.mark()
+    mark = keys.mark()  # before the session looks: what others add meanwhile is not taken for lost
+    head = session.get(HeadRow, 1)
     ends = [("ledger.chain_head", (head.seq, head.hash))] if head is not None else []
     ends += [("ledger.chain_mark", mark)] if mark is not None else []
     ends += [("ledger.chain_anchor", (anchor.seq, anchor.hash))] if anchor is not None else []

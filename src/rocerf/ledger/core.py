@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from rocerf.errors import NotInLedgerError, OptionError
+from rocerf.errors import KeyReusedError, NotInLedgerError, OptionError
 from rocerf.ledger import chain
 from rocerf.ledger.database import Database
+from rocerf.ledger.deadlines import day_of
 from rocerf.ledger.failpoints import reached
 from rocerf.ledger.keys import SUBJECT, KeyFile, opened, sealed
 from rocerf.ledger.tables import Base, PayloadRow, SubjectRow
@@ -22,7 +25,7 @@ from rocerf.ledger.tables import Base, PayloadRow, SubjectRow
 Clock = Callable[[], datetime]
 
 #: What happens to letters that a deletion breaks.
-Broken = Literal["reissue", "honour"]
+Broken = Literal["reissue", "honour", "replace"]
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,19 @@ class Policy:
 
     Parameters
     ----------
-    broken : "reissue" or "honour"
-        Letters that a deletion breaks: a new one from the person's data as they are now, or the old one is kept to.
+    broken : "reissue", "honour" or "replace"
+        Letters that a deletion breaks. "reissue": those of which more rows were deleted than they speak about are made
+        anew, from the person's data as they are now; one that breaks within its budget is **honoured**, because its
+        word was given. "honour": all are kept to. "replace": all are made anew, also where that breaks a word given;
+        how many of those is counted (``word_broken``).
     lead : timedelta
         Approved requests wait for others, to be carried out by one retraining, until so long before the first deadline.
     renew_at : float
         A new letter is due when no more than this share of the budget is left.
     four_eyes : bool
-        Whoever verified the identity may not approve the deletion as well.
+        The person who verified the identity may not approve the deletion as well, whatever tokens they have.
+    zone : str
+        The time zone in whose days deadlines and last days of letters are counted, such as "Europe/Berlin".
     lease, tries : timedelta, int
         How long a worker may be silent before another takes over its job, and how often a job is tried.
     """
@@ -47,14 +55,28 @@ class Policy:
     lead: timedelta = timedelta(days=7)
     renew_at: float = 0.25
     four_eyes: bool = False
+    zone: str = "UTC"
     lease: timedelta = timedelta(seconds=60)
     tries: int = 5
 
     def __post_init__(self) -> None:
-        if self.broken not in ("reissue", "honour"):
-            raise OptionError(f"Expected broken letters to be 'reissue' or 'honour', got {self.broken!r}; choose one.")
+        if self.broken not in get_args(Broken):
+            known = ", ".join(get_args(Broken))
+            raise OptionError(f"Expected broken letters to be one of {known}, got {self.broken!r}; choose one.")
         if not 0.0 <= self.renew_at <= 1.0:
             raise OptionError(f"Expected renew_at as a share from 0 to 1, got {self.renew_at}; 0.25 is the default.")
+        zone_named(self.zone)
+
+
+def zone_named(name: str) -> tzinfo:
+    """The time zone of this name. UTC needs no list of zones, which small machines do not have."""
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise OptionError(
+            f"Expected a time zone such as Europe/Berlin, got {name!r}; name one, or install tzdata where zones are "
+            "missing."
+        ) from None
 
 
 def utc_now() -> datetime:
@@ -74,6 +96,19 @@ class Core:
     def now(self) -> datetime:
         """The time, in UTC."""
         return self.clock().astimezone(UTC)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The organisation's own time zone."""
+        return zone_named(self.policy.zone)
+
+    def day(self, moment: datetime) -> date:
+        """The day that a moment is in, where the organisation is."""
+        return day_of(moment, self.zone)
+
+    def today(self) -> date:
+        """The day that it is there now."""
+        return self.day(self.now())
 
     def note(
         self,
@@ -123,6 +158,10 @@ class Core:
             )
         return found
 
+    def print_of(self, *body: Any) -> str:
+        """A keyed hash of what came with an idempotency key: another body under the same key is told from it."""
+        return self.keys.tag("body\0" + json.dumps(body, sort_keys=True, default=str))
+
     def put(self, session: Session, parts: Iterable[tuple[str, int, str, int, bytes]]) -> None:
         """Keep personal parts: (kind, owner, part, subject, content), each under its subject's key, in place of any."""
         given = list(parts)
@@ -153,6 +192,15 @@ class Core:
         key = self.keys.of(SUBJECT, [row.subject]).get(row.subject)
         return opened(key, row.ciphertext, about(kind, owner, part))
 
+    def get_many(self, session: Session, kind: str, part: str, owners: Iterable[int]) -> dict[int, bytes]:
+        """As :meth:`get` for many owners at once; those without such a part are not in it."""
+        wanted, rows = list(dict.fromkeys(owners)), list[PayloadRow]()
+        for start in range(0, len(wanted), 500):
+            chosen = PayloadRow.owner.in_(wanted[start : start + 500])
+            rows += session.scalars(select(PayloadRow).where(PayloadRow.kind == kind, PayloadRow.part == part, chosen))
+        keys = self.keys.of(SUBJECT, {row.subject for row in rows})
+        return {row.owner: opened(keys.get(row.subject), row.ciphertext, about(kind, row.owner, part)) for row in rows}
+
 
 def about(kind: str, owner: int, part: str) -> str:
     """What ciphertext is bound to."""
@@ -162,6 +210,15 @@ def about(kind: str, owner: int, part: str) -> str:
 def key_hash(key: str | None, use: str) -> str | None:
     """A caller's idempotency key as it is kept: hashed, since it may name somebody."""
     return None if key is None else hashlib.sha256(f"{use}\0{key}".encode()).hexdigest()
+
+
+def check_same_body(before: str | None, now: str) -> None:
+    """Refuse an idempotency key that came before with something else (None: it was not noted with what)."""
+    if before is not None and before != now:
+        raise KeyReusedError(
+            "Expected an idempotency key with the same request as before, got it with another one; send a new key: "
+            "nothing was done."
+        )
 
 
 def found_or_refused(session: Session, table: type[Base], number: int, what: str) -> Any:

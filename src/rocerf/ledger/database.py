@@ -86,6 +86,7 @@ class Database:
         from alembic.config import Config
         from alembic.runtime.environment import EnvironmentContext
         from alembic.script import ScriptDirectory
+        from alembic.util import CommandError
 
         with _told(), as_file(files("rocerf.ledger") / "migrations") as folder:
             steps = ScriptDirectory(str(folder))
@@ -94,7 +95,13 @@ class Database:
                     connection.execute(text("SELECT pg_advisory_xact_lock(7205759403)"))
 
                 def upgrade(at: Any, _: Any) -> Any:
-                    return steps._upgrade_revs("head", at)
+                    try:
+                        return steps._upgrade_revs("head", at)
+                    except CommandError as error:
+                        raise FileFormatError(
+                            "Expected a ledger of this release of rocerf or an earlier one, got tables in a form that "
+                            "it does not know; open it with the later release that made it. Nothing was changed."
+                        ) from error
 
                 with EnvironmentContext(Config(), steps, fn=upgrade) as running:
                     running.configure(connection=connection, render_as_batch=True)

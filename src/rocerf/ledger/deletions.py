@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from rocerf.errors import OptionError, TransitionError
-from rocerf.ledger import erasing, rechecking
+from rocerf.ledger import erased, erasing, rechecking
 from rocerf.ledger.certificates import certificate_of, certify
 from rocerf.ledger.chain import note_mark
 from rocerf.ledger.core import Broken, Core, found_or_refused
@@ -26,11 +26,12 @@ from rocerf.ledger.people import People
 from rocerf.ledger.previews import split
 from rocerf.ledger.records import ErasureCertificate, Job
 from rocerf.ledger.requests import rows_named, set_state
-from rocerf.ledger.states import RequestState
-from rocerf.ledger.tables import BatchRow, CertificateRow, JobRow, RequestRow
+from rocerf.ledger.source_checks import source_check
+from rocerf.ledger.states import RequestState, VersionState
+from rocerf.ledger.tables import BatchRow, CertificateRow, JobRow, RequestRow, VersionRow
 
 #: The steps, in order; those after a crash begin where the batch stands.
-STEPS = ("unlearn", "recheck", "reissue", "erase", "compact", "certify")
+STEPS = ("unlearn", "recheck", "reissue", "source", "erase", "compact", "certify")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +58,9 @@ class Deletions:
         wanted = [numbers] if isinstance(numbers, int) else list(dict.fromkeys(numbers))
         if not wanted:
             raise OptionError("Expected deletion requests to carry out, got none; name some that are approved.")
-        rule = broken or self.core.policy.broken
+        rule, body = broken or self.core.policy.broken, self.core.print_of("carry out", wanted, broken)
         with self.core.database.writing() as session:
-            before = self.jobs.asked_before(session, idempotency_key)
+            before = self.jobs.asked_before(session, idempotency_key, body)
             if before is not None:
                 return job_of(before)
             rows = [found_or_refused(session, RequestRow, number, "deletion request") for number in wanted]
@@ -75,20 +76,37 @@ class Deletions:
             session.flush()
             for row in rows:
                 row.batch = batch.id
-            job = self.jobs.add(session, DELETION, {"batch": batch.id}, idempotency_key)
+            job = self.jobs.add(session, DELETION, {"batch": batch.id}, idempotency_key, body)
             facts = {"requests": wanted, "batch": batch.id, "job": job.id, "broken": rule}
             self.core.note(session, "deletion ordered", actor, facts)
             return job_of(job)
 
     def due(self) -> tuple[int, ...]:
-        """Approved requests that must be carried out now: all that wait, once the first deadline is near."""
+        """Approved requests that must be carried out now: all that wait, once the first deadline is near.
+
+        Those that could not be carried out together (without all their rows there is no model, say) are due one by
+        one; one that could not be alone is not ordered again by itself while the model is the same: people decide.
+        """
         query = select(RequestRow.id, RequestRow.deadline).where(
             RequestRow.state == RequestState.APPROVED.code, RequestRow.batch.is_(None)
         )
         with self.core.database.reading() as session:
             waiting = session.execute(query.order_by(RequestRow.id)).all()
-        near = (self.core.now() + self.core.policy.lead).date()
-        return tuple(number for number, _ in waiting) if any(day <= near for _, day in waiting) else ()
+            together = self._given_back(session) if waiting else {}
+        near = self.core.day(self.core.now() + self.core.policy.lead)
+        if not any(day <= near for _, day in waiting):
+            return ()
+        fresh = tuple(number for number, _ in waiting if number not in together)
+        return fresh or tuple(number for number, _ in waiting if together[number] > 1)[:1]
+
+    def _given_back(self, session: Session) -> dict[int, int]:
+        """Requests that could not be carried out with this model, and in how large a batch at the least."""
+        current, found = _current(session), dict[int, int]()
+        for facts in session.scalars(select(BatchRow.facts).where(BatchRow.step == "")):
+            if facts.get("model") == current:
+                numbers = facts.get("given_back", [])
+                found.update({number: min(len(numbers), found.get(number, len(numbers))) for number in numbers})
+        return found
 
     def certificate(self, request: int) -> ErasureCertificate:
         """The certificate of a request that was carried out."""
@@ -108,6 +126,7 @@ class Deletions:
             "unlearn": self._unlearn,
             "recheck": self._recheck,
             "reissue": self._reissue,
+            "source": self._source,
             "erase": self._erase,
             "compact": self._compact,
             "certify": self._certify,
@@ -125,11 +144,13 @@ class Deletions:
             return dict(session.get_one(BatchRow, number).facts)
 
     def release(self, lease: Lease) -> None:
-        """Requests of a batch that failed before anything was touched wait for another one."""
+        """Requests of a batch that failed before anything was touched wait for another one; that they did is noted."""
         with self.core.database.writing() as session:
             batch = session.get_one(BatchRow, int(lease.options["batch"]))
             if batch.step == "":
-                for row in requests_of(session, batch):
+                rows, model = requests_of(session, batch), _current(session)
+                batch.facts = {**batch.facts, "given_back": [row.id for row in rows], "model": model}
+                for row in rows:
                     row.batch = None
 
     @contextmanager
@@ -155,9 +176,10 @@ class Deletions:
                 for row in rows_named(self.core, self.people, session, request)
             ]
         explainer = self.models.explainer(current)
-        ours, elsewhere = split(explainer, list(dict.fromkeys(named)))
+        own = explainer.model.train.ids.tolist()
+        ours, elsewhere = split(own, list(dict.fromkeys(named)))
         new = explainer.forget(ours) if ours else explainer
-        content = to_bytes(new) if ours else b""
+        content = to_bytes(new, self.models.rows) if ours else b""
         reached("unlearn:computed")
         with self._step("unlearn", number, lease) as (session, batch, facts):
             row = self.models.current_row(session)
@@ -173,11 +195,16 @@ class Deletions:
                 )
                 sha = self.models.hash_of(session, after)
             batch.version_before, batch.version_after, batch.rows = current, after, len(ours)
+            by_request = dict[int, tuple[Any, ...]]()
             for request in requests_of(session, batch):
                 set_state(request, RequestState.UNLEARNED)
-                request.rows = len(split(explainer, rows_named(self.core, self.people, session, request))[0])
+                by_request[request.id] = rows_named(self.core, self.people, session, request)
+                request.rows = len(split(own, by_request[request.id])[0])
+            # From here on nobody registers a model that has them: also rows that only other models had.
+            hashes = {str(n): erased.note(session, self.core, ids) for n, ids in by_request.items()}
             facts.update(rows=len(ours), rows_elsewhere=len(elsewhere), version=after)
             self.core.note(session, "model unlearned", batch.actor, {"batch": number, **facts, "sha256": sha})
+            facts["row_hashes"] = hashes
 
     def _recheck(self, number: int, lease: Lease) -> None:
         """Hold every outstanding letter against the new version."""
@@ -201,6 +228,17 @@ class Deletions:
         with self._step("reissue", number, lease) as (session, batch, facts):
             facts.update(rechecking.settle(session, self.core, batch, asked, prepared))
             self.core.note(session, "broken letters settled", batch.actor, {"batch": number, **facts})
+
+    def _source(self, number: int, lease: Lease) -> None:
+        """Where training rows stay with the user: they must be gone there, or masked, before their ids are erased."""
+        with self.core.database.reading() as session:
+            batch = session.get_one(BatchRow, number)
+            checked = source_check(session, self.core, self.models, self.people, batch, requests_of(session, batch))
+        with self._step("source", number, lease) as (session, batch, facts):
+            if checked is not None:
+                facts["source"] = checked
+                told = {"row_source": checked["source"], "sha256": checked["sha256"]}
+                self.core.note(session, "source checked", batch.actor, {"batch": number, **told})
 
     def _erase(self, number: int, lease: Lease) -> None:
         """Remove from the tables what is left of the people and of earlier versions."""
@@ -234,6 +272,11 @@ class Deletions:
                 set_state(request, RequestState.CERTIFIED)
         with self.core.database.reading() as session:
             note_mark(session, self.core.keys)
+
+
+def _current(session: Session) -> int | None:
+    """The number of the version that judges people, if there is one."""
+    return session.scalar(select(VersionRow.id).where(VersionRow.state == VersionState.CURRENT.code))
 
 
 def requests_of(session: Session, batch: BatchRow) -> list[RequestRow]:

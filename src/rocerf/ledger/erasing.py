@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from rocerf.errors import NotRemovedError
@@ -21,11 +21,13 @@ from rocerf.ledger.core import Core
 from rocerf.ledger.keys import SUBJECT, VERSION
 from rocerf.ledger.letters import move
 from rocerf.ledger.people import PERSON, ROWS
+from rocerf.ledger.requests import SOURCES
 from rocerf.ledger.states import LetterState, VersionState
 from rocerf.ledger.tables import (
     ArtefactRow,
     BatchRow,
     CopyRow,
+    LetterEventRow,
     LetterRow,
     PayloadRow,
     RequestRow,
@@ -34,7 +36,10 @@ from rocerf.ledger.tables import (
 )
 
 #: Tables from which something personal is deleted or overwritten.
-TOUCHED = ("payloads", "artefacts", "subjects", "letters", "requests", "versions", "copies", "jobs", "batches")
+TOUCHED = (
+    *("payloads", "artefacts", "subjects", "letters", "letter_events"),
+    *("requests", "versions", "copies", "jobs", "batches"),
+)
 
 
 def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[RequestRow]) -> dict[str, Any]:
@@ -42,14 +47,18 @@ def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[Request
     now = core.now()
     subjects = {str(row.subject): _erased(session, core, row.subject) for row in asked}
     for request in session.scalars(select(RequestRow).where(RequestRow.subject.in_([row.subject for row in asked]))):
-        request.reason = ""
-    versions = {}
+        request.reason, request.idempotency_body = "", None
+        if request.source not in SOURCES:  # from before such texts were sealed
+            request.source = ""
+    versions, with_rows = {}, False
     for version in session.scalars(select(VersionRow).where(VersionRow.state == VersionState.RETIRED.code)):
         version.state, version.erased, version.label = VersionState.ERASED.code, now, ""
         versions[str(version.id)] = version.artefact_sha256
+        with_rows |= not version.rows_outside
     session.execute(delete(ArtefactRow).where(ArtefactRow.version.in_([int(number) for number in versions])))
     copies = list(session.scalars(select(CopyRow.id).where(CopyRow.removed.is_(None))))
-    return {"subjects": subjects, "versions": versions, "copies_to_remove": copies}
+    told = {"subjects": subjects, "versions": versions, "copies_to_remove": copies}
+    return {**told, "rows_were_inside": with_rows}
 
 
 def _erased(session: Session, core: Core, subject: int) -> dict[str, int]:
@@ -59,7 +68,9 @@ def _erased(session: Session, core: Core, subject: int) -> dict[str, int]:
     ).all()
     move(session, core, letters, LetterState.WITHDRAWN)
     for letter in session.scalars(select(LetterRow).where(LetterRow.subject == subject)):
-        letter.margin, letter.reason = None, ""
+        letter.margin, letter.reason, letter.issue_body = None, "", None
+    own_letters = select(LetterRow.id).where(LetterRow.subject == subject)
+    session.execute(update(LetterEventRow).where(LetterEventRow.letter.in_(own_letters)).values(reason=""))
     own = PayloadRow.subject == subject
     parts = session.scalar(select(func.count()).select_from(PayloadRow).where(own)) or 0
     mapping = session.get(PayloadRow, (PERSON, subject, ROWS)) is not None

@@ -27,8 +27,9 @@ from rocerf.types import Array
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Kind and parts of what is kept of a letter: the points it names, what the person reads, the data it was made from.
-LETTER, POINT, DOCUMENT, ASKED = "letter", "point", "document", "asked"
+#: Kind and parts of what is kept of a letter: the points it names, what the person reads, the data it was made from,
+#: why it was withdrawn.
+LETTER, POINT, DOCUMENT, ASKED, REASON = "letter", "point", "document", "asked", "reason"
 
 #: Letters are made in one step; so many rows at most go to the database in one call.
 CHUNK = 5000
@@ -93,9 +94,9 @@ def keep(
     version: int,
     *,
     replaces: Sequence[int] | None = None,
-    issue_keys: Sequence[str | None] | None = None,
+    once: Sequence[tuple[str, str]] | None = None,
 ) -> list[int]:
-    """Keep written letters in this transaction; their numbers, in order."""
+    """Keep written letters in this transaction; their numbers, in order. ``once`` are idempotency keys and bodies."""
     now, rows = core.now(), []
     for place, letter in enumerate(made.letters):
         answered = letter.status is Status.ANSWERED
@@ -116,7 +117,8 @@ def keep(
                 "issued": now,
                 "valid_until": letter.valid_until,
                 "replaces": None if replaces is None else replaces[place],
-                "issue_key": None if issue_keys is None else issue_keys[place],
+                "issue_key": None if once is None else once[place][0],
+                "issue_body": None if once is None else once[place][1],
                 "reason": "" if answered else letter.status.code,
             }
         )
@@ -134,7 +136,7 @@ def keep(
 def _parts(made: Written, place: int, number: int, subjects: Sequence[int]) -> list[tuple[str, int, str, int, bytes]]:
     subject, letter = subjects[place], made.letters[place]
     found = [
-        (LETTER, number, DOCUMENT, subject, letter.to_json().encode()),
+        (LETTER, number, DOCUMENT, subject, letter.to_json(indent=None).encode()),
         (LETTER, number, ASKED, subject, made.people[place]),
     ]
     if len(made.points[place]):

@@ -16,7 +16,7 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from rocerf.errors import LeaseLostError
-from rocerf.ledger.core import Core, found_or_refused, key_hash
+from rocerf.ledger.core import Core, check_same_body, found_or_refused, key_hash
 from rocerf.ledger.records import Job
 from rocerf.ledger.states import JobState, check_job
 from rocerf.ledger.tables import JobRow
@@ -67,7 +67,9 @@ class Jobs:
             self.core.note(session, "job retried", actor, {"job": number})
             return job_of(row)
 
-    def add(self, session: Session, kind: str, options: dict[str, Any], key: str | None = None) -> JobRow:
+    def add(
+        self, session: Session, kind: str, options: dict[str, Any], key: str | None = None, body: str | None = None
+    ) -> JobRow:
         """A new job, in this transaction."""
         now = self.core.now()
         row = JobRow(
@@ -77,15 +79,19 @@ class Jobs:
             created=now,
             not_before=now,
             idempotency=key_hash(key, "job"),
+            idempotency_body=None if key is None else body,
         )
         session.add(row)
         session.flush()
         return row
 
-    def asked_before(self, session: Session, key: str | None) -> JobRow | None:
-        """The job that was made with this idempotency key."""
+    def asked_before(self, session: Session, key: str | None, body: str) -> JobRow | None:
+        """The job that was made with this idempotency key, which must be for the same."""
         hashed = key_hash(key, "job")
-        return None if hashed is None else session.scalar(select(JobRow).where(JobRow.idempotency == hashed))
+        found = None if hashed is None else session.scalar(select(JobRow).where(JobRow.idempotency == hashed))
+        if found is not None:
+            check_same_body(found.idempotency_body, body)
+        return found
 
     def claim(self, worker: str) -> Lease | None:
         """The next job to be done, now this worker's; None if there is none."""
@@ -133,6 +139,16 @@ class Jobs:
             row = self.fence(session, lease)
             check_job(JobState(row.state), JobState.DONE)
             row.state, row.finished, row.result, row.token = JobState.DONE.code, self.core.now(), result, ""
+            row.error = ""  # what once was in the way
+
+    def postpone(self, lease: Lease, why: str) -> Job:
+        """The work waits for somebody outside: it is tried again every while, however often; ``why`` says for what."""
+        with self.core.database.writing(alone=False) as session:
+            row = self.fence(session, lease)
+            check_job(JobState(row.state), JobState.WAITING)
+            row.state, row.error, row.token, row.attempts = JobState.WAITING.code, why, "", 0
+            row.not_before = self.core.now() + POSTPONED
+            return job_of(row)
 
     def give_up(self, lease: Lease, error: str, *, for_good: bool) -> Job:
         """The work failed; it is tried again after a while, unless it was tried often enough or never can succeed."""
@@ -147,8 +163,8 @@ class Jobs:
             return job_of(row)
 
 
-#: The longest wait before a job is tried again.
-MOST_WAIT = timedelta(minutes=5)
+#: The longest wait before a job is tried again; and how long one waits for somebody outside.
+MOST_WAIT, POSTPONED = timedelta(minutes=5), timedelta(minutes=1)
 
 
 def job_of(row: JobRow) -> Job:

@@ -31,9 +31,9 @@ CREATE TABLE IF NOT EXISTS keys (
 CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash TEXT NOT NULL);
 """
 
-#: Scopes of keys: of people, of model versions, and the two of the ledger as a whole.
+#: Scopes of keys: of people, of model versions, and the three of the ledger as a whole.
 SUBJECT, VERSION, LEDGER = "subject", "version", "ledger"
-_TAGS, _CHAIN = 1, 2
+_TAGS, _CHAIN, _ROWS = 1, 2, 3
 
 
 class KeyFile:
@@ -59,8 +59,8 @@ class KeyFile:
         with self._changing() as file:
             for statement in _TABLES.split(";"):
                 file.execute(statement)
-        #: The two keys of the ledger as a whole, which live as long as it does.
-        self._own = self.made(LEDGER, [_TAGS, _CHAIN])
+        #: The keys of the ledger as a whole, which live as long as it does.
+        self._own = self.made(LEDGER, [_TAGS, _CHAIN, _ROWS])
 
     def made(self, scope: str, numbers: Iterable[int]) -> dict[int, bytes]:
         """Keys of these numbers, new ones for those that have none; on the disk before anything is sealed by them."""
@@ -102,6 +102,10 @@ class KeyFile:
     def tag(self, name: str) -> str:
         """A keyed hash of what somebody is called: without the key file names cannot even be tried."""
         return hmac.new(self._own[_TAGS], name.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def row_tag(self, number: object) -> str:
+        """A keyed hash of the id of a training row, as it is written: 17 and "17" are the same."""
+        return hmac.new(self._own[_ROWS], str(number).encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def mac(self, content: bytes) -> str:
         """A keyed hash of the end of the audit chain."""

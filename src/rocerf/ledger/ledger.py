@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,6 +22,7 @@ from rocerf.ledger.letters import Letters
 from rocerf.ledger.models import Load, Models
 from rocerf.ledger.people import People
 from rocerf.ledger.requests import Requests
+from rocerf.ledger.sources import RowSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,7 @@ class Ledger:
         clock: Clock = utc_now,
         policy: Policy | None = None,
         load: Load | None = None,
+        rows: RowSource | None = None,
     ) -> Self:
         """Open a ledger, make its tables or bring them to today's form.
 
@@ -71,6 +74,9 @@ class Ledger:
             The organisation's own rules.
         load : callable, optional
             Makes an explainer of its states, for models that we cannot read back (steps of a pipeline of your own).
+        rows : RowSource, optional
+            Where training rows are that stay with you (:class:`rocerf.ledger.FileRows`,
+            :class:`rocerf.ledger.CalledRows`); without one, they are kept inside, sealed.
         """
         database = Database(url)
         if keys is None and database.file is None:
@@ -78,12 +84,16 @@ class Ledger:
                 "Expected a key file for a ledger in PostgreSQL, got none; give keys=path, on a disk of its own: what "
                 "is erased there can be read from no backup of the database."
             )
-        database.migrate()
-        file = Path(keys) if keys is not None else Path(f"{database.file}.keys")
-        core = Core(database, KeyFile(file), clock, policy or Policy())
-        with database.writing() as session:
-            begin(session, core.keys)
-        models, people, jobs = Models(core, load), People(core), Jobs(core)
+        with ExitStack() as unless_open:
+            unless_open.callback(database.close)
+            database.migrate()
+            file = Path(keys) if keys is not None else Path(f"{database.file}.keys")
+            core = Core(database, KeyFile(file), clock, policy or Policy())
+            with database.writing() as session:
+                begin(session, core.keys)
+            unless_open.pop_all()
+        models, jobs = Models(core, load, rows), Jobs(core)
+        people = People(core, models)
         return cls(
             core=core,
             models=models,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,14 @@ from sqlalchemy.orm import Session, aliased
 
 from rocerf.errors import ErasedError, OptionError, TransitionError
 from rocerf.ledger import issuing
-from rocerf.ledger.core import Core, found_or_refused
+from rocerf.ledger.core import Core, check_same_body, found_or_refused
 from rocerf.ledger.failpoints import reached
-from rocerf.ledger.issuing import DOCUMENT, LETTER, Written, keep
+from rocerf.ledger.issuing import DOCUMENT, LETTER, REASON, Written, keep
 from rocerf.ledger.jobs import RENEWAL, Jobs, Lease, job_of
 from rocerf.ledger.models import Models
+from rocerf.ledger.people import as_json
 from rocerf.ledger.records import HistoryEntry, Job, LetterRecord
-from rocerf.ledger.renewing import person_now, rewritten
+from rocerf.ledger.renewing import people_now, rewritten
 from rocerf.ledger.states import LETTER_WAYS, OUTSTANDING, LetterState, check_letter
 from rocerf.ledger.tables import LetterEventRow, LetterRow
 from rocerf.letters.letter import Letter
@@ -57,15 +58,16 @@ class Letters:
         names = [str(name) for name in people.index]
         if len(set(names)) != len(names):
             raise OptionError("Expected each person once, got some twice in the index; give each a row of their own.")
-        keys = None if idempotency_key is None else [_issue_key(idempotency_key, place) for place in range(len(names))]
-        if keys:
+        asked = (str(valid_until), language, options)
+        once = None if idempotency_key is None else Once.of(self.core, idempotency_key, people, asked)
+        if once:
             with self.core.database.reading() as session:
-                before = _by_keys(session, keys)
+                before = once.before(session)
             if before:
                 return before
         version = self.models.current().id
         explainer = self.models.explainer(version)
-        issued = self.core.now().date()
+        issued = self.core.today()
         made = issuing.written(
             explainer,
             people,
@@ -76,7 +78,7 @@ class Letters:
             options=options,
         )
         with self.core.database.writing() as session:
-            if keys and (before := _by_keys(session, keys)):  # the same call, at the same time
+            if once and (before := once.before(session)):  # the same call, at the same time
                 return before
             if self.models.current_row(session).id != version:
                 raise OptionError(
@@ -85,15 +87,17 @@ class Letters:
                 )
             numbers = self.core.subjects(session, names)
             subjects = [numbers[name] for name in names]
-            made_now = issuing.keep(session, self.core, made, subjects, version, issue_keys=keys)
+            pairs = None if once is None else once.pairs
+            made_now = issuing.keep(session, self.core, made, subjects, version, once=pairs)
             self.core.note(session, "letters issued", actor, {"letters": len(made_now), "version": version})
             return _records(session, made_now)
 
     def get(self, number: int) -> LetterRecord:
-        """The letter of this number."""
+        """The letter of this number, with the reason if it was withdrawn."""
         with self.core.database.reading() as session:
             found_or_refused(session, LetterRow, number, "letter")
-            return _records(session, [number])[0]
+            found, why = _records(session, [number])[0], self.core.get(session, LETTER, number, REASON)
+            return found if why is None else replace(found, reason=why.decode())
 
     def find(
         self,
@@ -135,19 +139,25 @@ class Letters:
             rows = session.scalars(
                 select(LetterEventRow).where(LetterEventRow.letter == number).order_by(LetterEventRow.id)
             )
-            return tuple(HistoryEntry(r.at, LetterState(r.state), r.used, r.version, r.reason) for r in rows)
+            sealed = (self.core.get(session, LETTER, number, REASON) or b"").decode()
+            why = {LetterState.WITHDRAWN.code: sealed}
+            return tuple(
+                HistoryEntry(r.at, LetterState(r.state), r.used, r.version, r.reason or why.get(r.state, ""))
+                for r in rows
+            )
 
     def withdraw(self, number: int, *, reason: str, actor: str) -> LetterRecord:
         """Take a letter back, with a reason."""
         with self.core.database.writing() as session:
             row = found_or_refused(session, LetterRow, number, "letter")
-            move(session, self.core, [row], LetterState.WITHDRAWN, reason=reason)
+            move(session, self.core, [row], LetterState.WITHDRAWN)
+            self.core.put(session, [(LETTER, number, REASON, row.subject, reason.encode())])
             self.core.note(session, "letter withdrawn", actor, {"letter": number}, subject=row.subject)
         return self.get(number)
 
     def expire(self, *, actor: str = "clock") -> int:
         """Letters whose last day has passed are expired; how many."""
-        today = self.core.now().date()
+        today = self.core.today()
         alive = [LetterState.ISSUED, LetterState.RECHECKED, LetterState.BROKEN, LetterState.HONOURED]
         query = select(LetterRow).where(
             LetterRow.valid_until < today, LetterRow.state.in_([state.code for state in alive])
@@ -159,14 +169,18 @@ class Letters:
                 self.core.note(session, "letters expired", actor, {"letters": len(rows)})
             return len(rows)
 
-    def due(self) -> tuple[LetterRecord, ...]:
-        """Outstanding letters for which a new one is due: little of their budget is left, or nothing."""
+    def due(self, *, pending: int = 0) -> tuple[LetterRecord, ...]:
+        """Outstanding letters for which a new one is due, before the budget is used up.
+
+        Of a letter that deletions have used, no more than the share ``renew_at`` is left, or a single deletion; or
+        ``pending`` rows (``ledger.requests.pending_rows()``: approved, and not deleted yet) are more than is left,
+        and a new letter would cover them.
+        """
         left = LetterRow.k - LetterRow.used
+        little = (LetterRow.used > 0) & ((left <= LetterRow.k * self.core.policy.renew_at) | (left <= 1))
+        soon = (left < pending) & (LetterRow.k >= pending) & (LetterRow.used > 0)
         query = select(LetterRow.id).where(
-            LetterRow.answered,
-            LetterRow.state.in_([state.code for state in OUTSTANDING]),
-            LetterRow.used > 0,
-            left <= LetterRow.k * self.core.policy.renew_at,
+            LetterRow.answered, LetterRow.state.in_([state.code for state in OUTSTANDING]), little | soon
         )
         with self.core.database.reading() as session:
             return _records(session, list(session.scalars(query.order_by(LetterRow.id))))
@@ -174,14 +188,15 @@ class Letters:
     def renew(self, numbers: Iterable[int], *, actor: str, idempotency_key: str | None = None) -> Job:
         """Have new letters made in place of these, from the people's data as they are now: a job to poll."""
         wanted = list(dict.fromkeys(numbers))
+        body = self.core.print_of("renew", wanted)
         with self.core.database.writing() as session:
-            before = self.jobs.asked_before(session, idempotency_key)
+            before = self.jobs.asked_before(session, idempotency_key, body)
             if before is not None:
                 return job_of(before)
             for number in wanted:
                 row = found_or_refused(session, LetterRow, number, "letter")
                 check_letter(LetterState(row.state), LetterState.REISSUED)
-            job = self.jobs.add(session, RENEWAL, {"letters": wanted, "actor": actor}, idempotency_key)
+            job = self.jobs.add(session, RENEWAL, {"letters": wanted, "actor": actor}, idempotency_key, body)
             self.core.note(session, "renewal ordered", actor, {"letters": len(wanted), "job": job.id})
             return job_of(job)
 
@@ -189,14 +204,13 @@ class Letters:
         """Make the new letters; those that were replaced or ended meanwhile are left alone."""
         with self.core.database.reading() as session:
             version = self.models.current_row(session).id
-            people = [
-                person
-                for row in _renewable(session, lease.options["letters"])
-                if (person := person_now(session, self.core, row)) is not None
-            ]
+            people = people_now(session, self.core, _renewable(session, lease.options["letters"]))
         if not people:
-            return {"reissued": 0, "without_recourse": 0}
-        made, old = rewritten(self.core, self.models.explainer(version), version, people)
+            return {"reissued": 0, "without_recourse": 0, "unwritten": 0}
+        found = rewritten(self.core, self.models.explainer(version), version, people)
+        if found is None:
+            return {"reissued": 0, "without_recourse": 0, "unwritten": len(people)}
+        made, old = found
         reached("renew:computed")
         with self.core.database.writing() as session:
             self.jobs.fence(session, lease)
@@ -205,6 +219,7 @@ class Letters:
                 raise TransitionError("Expected model and letters to stay while new ones were written; try again.")
             by_number = {row.id: row for row in rows}
             facts = replaced(session, self.core, made, [by_number[row.id] for row in old], version)
+            facts["unwritten"] = len(people) - len(old)
             self.core.note(session, "letters renewed", lease.options["actor"], {"job": lease.job, **facts})
             reached("renew:in-transaction")
         return facts
@@ -228,15 +243,14 @@ class Letters:
         }
 
 
-def move(session: Session, core: Core, rows: Sequence[LetterRow], to: LetterState, *, reason: str = "") -> None:
+def move(session: Session, core: Core, rows: Sequence[LetterRow], to: LetterState) -> None:
     """Letters go to a state, by a way that is open, and their history says so."""
     now = core.now()
     for row in rows:
         check_letter(LetterState(row.state), to)
-        row.state, row.reason = to.code, reason
+        row.state = to.code
     events = [
-        {"letter": r.id, "at": now, "state": to.code, "used": r.used, "version": r.version, "reason": reason}
-        for r in rows
+        {"letter": r.id, "at": now, "state": to.code, "used": r.used, "version": r.version, "reason": ""} for r in rows
     ]
     session.flush()
     if events:
@@ -258,18 +272,34 @@ def _renewable(session: Session, numbers: Sequence[int]) -> Sequence[LetterRow]:
     return session.scalars(query.order_by(LetterRow.id)).all()
 
 
-def _issue_key(key: str, place: int) -> str:
-    return hashlib.sha256(f"letters\0{key}\0{place}".encode()).hexdigest()
+@dataclass(frozen=True)
+class Once:
+    """A batch of letters that must not be issued twice: for each, its key and a keyed hash of what it is made from."""
 
+    pairs: tuple[tuple[str, str], ...]
+    #: The key that one letter more would have had: a batch that came before with more people has it.
+    beyond: str
 
-def _by_keys(session: Session, keys: Sequence[str]) -> tuple[LetterRecord, ...]:
-    first = session.scalar(select(LetterRow.id).where(LetterRow.issue_key == keys[0])) if keys else None
-    if first is None:
-        return ()
-    numbers: list[int] = []
-    for start in range(0, len(keys), 500):
-        numbers += session.scalars(select(LetterRow.id).where(LetterRow.issue_key.in_(keys[start : start + 500])))
-    return _records(session, sorted(numbers))
+    @classmethod
+    def of(cls, core: Core, key: str, people: pd.DataFrame, asked: Sequence[Any]) -> Once:
+        """The batch that came with this idempotency key."""
+        values = [as_json(record).decode() for record in people.to_dict("records")]
+        bodies = [core.print_of(str(name), own, *asked) for name, own in zip(people.index, values, strict=True)]
+        keys = [hashlib.sha256(f"letters\0{key}\0{place}".encode()).hexdigest() for place in range(len(values) + 1)]
+        return cls(tuple(zip(keys[:-1], bodies, strict=True)), keys[-1])
+
+    def before(self, session: Session) -> tuple[LetterRecord, ...]:
+        """The letters that were made with this key; none if there are none, an error if they were made from others."""
+        bodies, found = {**dict(self.pairs), self.beyond: ""}, list[LetterRow]()
+        wanted = list(bodies)
+        for start in range(0, len(wanted), 500):
+            chosen = LetterRow.issue_key.in_(wanted[start : start + 500])
+            found += session.scalars(select(LetterRow).where(chosen))
+        for row in found:
+            check_same_body(row.issue_body, bodies[row.issue_key or ""])
+        if found and len(found) != len(self.pairs):
+            check_same_body("fewer letters", "more")
+        return _records(session, sorted(row.id for row in found))
 
 
 def _records(session: Session, numbers: Iterable[int]) -> tuple[LetterRecord, ...]:

@@ -11,13 +11,15 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from rocerf.errors import ErasedError, NotInLedgerError
+from rocerf.errors import ErasedError, NotInLedgerError, TransitionError
 from rocerf.explainer.explainer import Rocerf
+from rocerf.ledger import erased, outside
 from rocerf.ledger.core import Core, found_or_refused
 from rocerf.ledger.keys import VERSION, opened, sealed
 from rocerf.ledger.records import ModelVersion
-from rocerf.ledger.states import VersionState
-from rocerf.ledger.tables import ArtefactRow, VersionRow
+from rocerf.ledger.sources import RowSource
+from rocerf.ledger.states import RequestState, VersionState
+from rocerf.ledger.tables import ArtefactRow, RequestRow, VersionRow
 from rocerf.models.sklearn.skops_file import skops_pipeline
 from rocerf.storage.state import State
 
@@ -29,20 +31,24 @@ _PIPELINE = "rocerf-ledger-pipeline/1"
 Load = Callable[[Mapping[str, State]], Rocerf]
 
 
-def to_bytes(explainer: Rocerf) -> bytes:
-    """An explainer as one state; it holds all training rows, and a pipeline as skops writes it."""
+def to_bytes(explainer: Rocerf, rows: RowSource | None = None) -> bytes:
+    """An explainer as one state, a pipeline as skops writes it; with its training rows, unless ``rows`` has them."""
     states, pipeline = dict(explainer.state()), _pipeline_of(explainer)
     if pipeline is not None:
         from skops.io import dumps
 
         states["pipeline"] = State(_PIPELINE, {}, {"skops": np.frombuffer(dumps(pipeline), np.uint8)})
-    return State.joined(FORMAT, states).to_bytes()
+    return State.joined(FORMAT, states if rows is None else outside.without_rows(states, rows)).to_bytes()
 
 
-def from_bytes(content: bytes, source: str, load: Load | None = None) -> Rocerf:
-    """The inverse of :func:`to_bytes`; of a pipeline only scikit-learn's own steps are trusted."""
+def _states(content: bytes, source: str) -> dict[str, State]:
     whole = State.from_bytes(content, FORMAT, source)
-    states = {name: whole.part(name) for name in whole.values["parts"]}
+    return {name: whole.part(name) for name in whole.values["parts"]}
+
+
+def from_bytes(content: bytes, source: str, load: Load | None = None, rows: RowSource | None = None) -> Rocerf:
+    """The inverse of :func:`to_bytes`; of a pipeline only scikit-learn's own steps are trusted."""
+    states = outside.with_rows(_states(content, source), rows)
     if load is not None:
         return load(states)
     if "pipeline" not in states:
@@ -67,18 +73,46 @@ class Models:
     core: Core
     #: Makes an explainer of its states, where ours cannot: with steps of a pipeline that are the user's own, say.
     load: Load | None = None
+    #: Where training rows are that stay with the user; of versions without rows inside, they come from here.
+    rows: RowSource | None = None
     _loaded: dict[int, Rocerf] = field(default_factory=dict, repr=False)
 
-    def register(self, explainer: Rocerf, *, actor: str, label: str = "") -> ModelVersion:
+    def register(self, explainer: Rocerf, *, actor: str, label: str = "", reused_ids: bool = False) -> ModelVersion:
         """Make this the model that judges people. Letters of the one before stay, and are rechecked by this one.
 
-        The explainer is prepared first (proven, simulated, calibrated), as :meth:`rocerf.Rocerf.save` does.
+        The explainer is prepared first (proven, simulated, calibrated), as :meth:`rocerf.Rocerf.save` does. Its
+        training rows are kept inside, sealed; in a ledger that was opened with a row source (``rows=``), they stay
+        there, and their ids alone are kept.
+
+        A model that was trained on a row whose id was erased is refused: the deletion would be undone. Where these ids
+        were given to other rows since (row numbers of a new table, say), ``reused_ids=True`` says so, and the audit
+        trail notes that it was said and of how many.
         """
-        content = to_bytes(explainer)
+        content = to_bytes(explainer, self.rows)
+        ids = {*explainer.model.train.ids.tolist(), *(() if self.rows is None else outside.given_out(self.rows))}
         with self.core.database.writing() as session:
+            self._check_no_deletion(session)
+            back = erased.among(session, self.core, ids)
+            if back and not reused_ids:
+                raise ErasedError(
+                    f"Expected a model (and a row source) without rows that were erased, got {len(back)} of "
+                    f"{len(ids)} rows under ids of erased ones; train it without them, or, where these ids were given "
+                    "to other rows since, give those rows new ids, or say so (reused_ids=True, --reused-ids)."
+                )
             made = self.add(session, explainer, content, label=label)
-            self.core.note(session, "model registered", actor, {"version": made, "sha256": self.hash_of(session, made)})
+            facts = {"version": made, "sha256": self.hash_of(session, made), "rows_outside": self.rows is not None}
+            self.core.note(session, "model registered", actor, facts | ({"reused_ids": len(back)} if back else {}))
         return self.get(made)
+
+    def _check_no_deletion(self, session: Session) -> None:
+        """Between unlearning and its certificate the model stays: letters are being held against that very one."""
+        states = [RequestState.UNLEARNED.code, RequestState.RECHECKED.code, RequestState.PURGED.code]
+        number = session.scalar(select(RequestRow.id).where(RequestRow.state.in_(states)).limit(1))
+        if number is not None:
+            raise TransitionError(
+                f"Expected no deletion under way when a model is registered, got request {number}, whose rows the "
+                "current model has unlearned and which is not certified yet; wait for its job, then register."
+            )
 
     def add(
         self,
@@ -104,6 +138,7 @@ class Models:
             artefact_sha256="",
             made_from=made_from,
             rows_forgotten=rows_forgotten,
+            rows_outside=self.rows is not None,
         )
         session.add(row)
         session.flush()
@@ -156,11 +191,18 @@ class Models:
                 )
             if row is None:
                 return self._loaded[number]
-            key = self.core.keys.of(VERSION, [number]).get(number)
-            content = opened(key, row.ciphertext, f"version/{number}")
-        loaded = from_bytes(content, f"model version {number}", self.load)
+            content = self._opened(row)
+        loaded = from_bytes(content, f"model version {number}", self.load, self.rows)
         self._loaded[number] = loaded
         return loaded
+
+    def ids(self, session: Session, number: int) -> list[Any]:
+        """The ids of a version's training rows; the rows themselves are not asked for."""
+        return outside.ids_of(_states(self._opened(session.get_one(ArtefactRow, number)), f"model version {number}"))
+
+    def _opened(self, row: ArtefactRow) -> bytes:
+        key = self.core.keys.of(VERSION, [row.version]).get(row.version)
+        return opened(key, row.ciphertext, f"version/{row.version}")
 
     def dropped(self, numbers: list[int]) -> None:
         """Nothing of these versions stays in memory."""
@@ -187,4 +229,5 @@ def version_of(row: VersionRow) -> ModelVersion:
         artefact_sha256=row.artefact_sha256,
         made_from=row.made_from,
         rows_forgotten=row.rows_forgotten,
+        rows_outside=row.rows_outside,
     )

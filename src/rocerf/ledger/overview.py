@@ -28,6 +28,7 @@ OF_BATCHES = (
     "model unlearned",
     "letters rechecked",
     "broken letters settled",
+    "source checked",
     "data erased",
     "traces removed",
 )
@@ -83,7 +84,7 @@ class Overview:
         states = [RequestState.REFUSED.code, RequestState.CERTIFIED.code]
         query = select(func.count()).select_from(RequestRow).where(RequestRow.state.not_in(states))
         with self.core.database.reading() as session:
-            late = query.where(RequestRow.deadline < self.core.now().date())
+            late = query.where(RequestRow.deadline < self.core.today())
             return session.scalar(query) or 0, session.scalar(late) or 0
 
     def closed(self, limit: int = 50) -> tuple[DeletionRequest, ...]:
@@ -91,7 +92,7 @@ class Overview:
         states = [RequestState.REFUSED.code, RequestState.CERTIFIED.code]
         query = select(RequestRow).where(RequestRow.state.in_(states)).order_by(RequestRow.id.desc()).limit(limit)
         with self.core.database.reading() as session:
-            return tuple(request_of(session, row) for row in session.scalars(query).all())
+            return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
 
     def asking(self, numbers: Iterable[int]) -> dict[int, str]:
         """Who asks, by the number of the request; those who are erased are not in it."""

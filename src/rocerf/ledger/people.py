@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from rocerf.errors import OptionError
+from rocerf.errors import ErasedError, NotInLedgerError, OptionError, TransitionError
+from rocerf.ledger import erased
 from rocerf.ledger.core import Core
+from rocerf.ledger.models import Models
+from rocerf.ledger.states import RequestState
+from rocerf.ledger.tables import RequestRow
 
 #: Kind and parts of what is kept of a person.
 PERSON, ROWS, DATA = "person", "rows", "data"
@@ -22,15 +28,49 @@ class People:
     """Data subjects, by what the user calls them (a text). In the database they are numbers without a name."""
 
     core: Core
+    models: Models
 
     def assign_rows(self, rows: Mapping[str, Iterable[Any]], *, actor: str) -> int:
-        """Note which training rows belong to whom, in place of what was noted of these people; how many people."""
-        parts = {name: json.dumps([plain(number) for number in ids]).encode() for name, ids in rows.items()}
+        """Note which training rows belong to whom, in place of what was noted of these people; how many people.
+
+        Ids of rows that were erased are refused, unless the current model has a row of that id again.
+        """
+        given = {name: [plain(number) for number in ids] for name, ids in rows.items()}
+        parts = {name: json.dumps(ids).encode() for name, ids in given.items()}
         with self.core.database.writing() as session:
+            self._check_not_erased(session, {number for ids in given.values() for number in ids})
             numbers = self.core.subjects(session, parts)
+            self._check_settled(session, {numbers[name]: content for name, content in parts.items()})
             self.core.put(session, ((PERSON, numbers[n], ROWS, numbers[n], content) for n, content in parts.items()))
             self.core.note(session, "rows assigned", actor, {"people": len(parts)})
         return len(parts)
+
+    def _check_not_erased(self, session: Session, ids: set[Any]) -> None:
+        """Nobody notes again whose the rows were that are erased."""
+        gone = erased.among(session, self.core, ids)
+        if gone:
+            with suppress(NotInLedgerError):  # a ledger without a model
+                own = set(map(str, self.models.ids(session, self.models.current_row(session).id)))
+                gone = [one for one in gone if str(one) not in own]
+        if gone:
+            raise ErasedError(
+                f"Expected ids of rows that are not erased, got {len(gone)} of {len(ids)} that are; leave them out. "
+                "Where another row has such an id now, register the model that learned from it first, or give it a new "
+                "id."
+            )
+
+    def _check_settled(self, session: Session, given: Mapping[int, bytes]) -> None:
+        """Whose deletion was previewed keeps the rows that were: what is approved is what was looked at."""
+        states = [RequestState.PREVIEWED, RequestState.APPROVED, RequestState.UNLEARNED, RequestState.RECHECKED]
+        seen = (*states, RequestState.ON_HOLD, RequestState.PURGED)
+        query = select(RequestRow.subject).where(RequestRow.state.in_([state.code for state in seen]))
+        under_way = [number for number in session.scalars(query) if number in given]
+        known = self.core.get_many(session, PERSON, ROWS, under_way)
+        if any(set(json.loads(known.get(n, b"[]"))) != set(json.loads(given[n])) for n in under_way):
+            raise TransitionError(
+                "Expected no other rows for somebody whose deletion was previewed already, got some: they would go "
+                "without having been looked at. Leave these people out, or refuse their request and take it in anew."
+            )
 
     def rows_of(self, name: str) -> tuple[Any, ...]:
         """The ids of the training rows that are noted as this person's."""

@@ -9,7 +9,6 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from rocerf.explainer.explainer import Rocerf
 from rocerf.ledger.core import Core, found_or_refused
 from rocerf.ledger.models import Models
 from rocerf.ledger.outstanding import Outstanding
@@ -30,7 +29,7 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
         subjects = [row.subject for row in rows]
         letters = Outstanding.of(session, core).without(subjects)
         withdrawn = _letters_of(session, subjects)
-    ours, elsewhere = split(explainer, named)
+    ours, elsewhere = split(explainer.model.train.ids.tolist(), named)
     holds = np.ones(len(letters), bool)
     if ours:
         holds, _ = letters.held_by(explainer.forget(ours).model, lambda number: models.explainer(number).model)
@@ -57,13 +56,12 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
     )
 
 
-def split(explainer: Rocerf, ids: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Ids of rows of this model, and others (already forgotten, or of another table).
+def split(own: Sequence[Any], ids: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Ids of rows of a model, whose ``own`` they are, and others (already forgotten, or of another table).
 
     An id that came as text, as from a form, means the row whose id is written so: "17" is row 17, unless there is a row
     "17". That a row stays because of how its id was written must not happen.
     """
-    own = explainer.model.train.ids.tolist()
     exact, written = set(own), {str(row): row for row in own}
     found = [i if i in exact else written.get(str(i)) for i in ids]
     ours = list(dict.fromkeys(row for row in found if row is not None))

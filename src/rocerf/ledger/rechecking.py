@@ -14,7 +14,7 @@ from rocerf.ledger.issuing import LETTER, POINT, Written, packed
 from rocerf.ledger.letters import move, replaced
 from rocerf.ledger.models import Models
 from rocerf.ledger.outstanding import Outstanding
-from rocerf.ledger.renewing import person_now, rewritten
+from rocerf.ledger.renewing import people_now, rewritten
 from rocerf.ledger.states import OUTSTANDING, LetterState, check_letter
 from rocerf.ledger.tables import BatchRow, LetterEventRow, LetterRow
 
@@ -68,15 +68,15 @@ def prepared(
     session: Session, core: Core, models: Models, batch: BatchRow, leaving: Sequence[int]
 ) -> tuple[Written, list[int]] | None:
     """New letters for those that this batch broke, written but not kept, and whom each replaces."""
-    rows = _broken(session, batch, leaving)
-    if batch.broken == "honour" or not rows:
+    rows = [row for row in _broken(session, batch, leaving) if not _honoured(batch, row)]
+    if not rows:
         return None
-    people = [person for row in rows if (person := person_now(session, core, row)) is not None]
+    people = people_now(session, core, rows)
     if not people:
         return None
     assert batch.version_after is not None
-    made, old = rewritten(core, models.explainer(batch.version_after), batch.version_after, people)
-    return made, [row.id for row in old]
+    found = rewritten(core, models.explainer(batch.version_after), batch.version_after, people)
+    return None if found is None else (found[0], [row.id for row in found[1]])
 
 
 def settle(
@@ -87,19 +87,29 @@ def settle(
     prepared: tuple[Written, list[int]] | None,
 ) -> dict[str, Any]:
     """Keep the new letters in place of the old ones, or honour these; counts."""
-    rows = {row.id: row for row in _broken(session, batch, leaving)}
-    if batch.broken == "honour":
-        move(session, core, list(rows.values()), LetterState.HONOURED)
-        return {"honoured": len(rows), "reissued": 0, "without_recourse": 0}
+    rows = _broken(session, batch, leaving)
+    kept = [row for row in rows if _honoured(batch, row)]
+    move(session, core, kept, LetterState.HONOURED)
+    facts = {"honoured": len(kept), "reissued": 0, "without_recourse": 0}
+    facts["word_broken"] = sum(_within(row) for row in rows) - sum(map(_within, kept))
+    # Nothing readable is left of these people: their letters stay broken, for somebody to look at.
+    facts["unwritten"] = len(rows) - len(kept) - (0 if prepared is None else len(prepared[1]))
     if prepared is None:
-        return {"honoured": 0, "reissued": 0, "without_recourse": 0}
+        return facts
     made, old = prepared
     after = batch.version_after
     assert after is not None
-    return {
-        "honoured": 0,
-        **replaced(session, core, made, [session.get_one(LetterRow, number) for number in old], after),
-    }
+    return facts | replaced(session, core, made, [session.get_one(LetterRow, number) for number in old], after)
+
+
+def _within(row: LetterRow) -> bool:
+    """Whether the letter spoke about as many deletions as there were: it should have held."""
+    return row.used <= row.k
+
+
+def _honoured(batch: BatchRow, row: LetterRow) -> bool:
+    """Whether the lender keeps to a broken letter: always where its word was given, unless told otherwise."""
+    return batch.broken == "honour" or (batch.broken == "reissue" and _within(row))
 
 
 def _broken(session: Session, batch: BatchRow, leaving: Sequence[int]) -> list[LetterRow]:

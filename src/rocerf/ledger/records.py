@@ -28,6 +28,8 @@ class ModelVersion:
     #: The version this one was made from by forgetting rows, and how many rows those were.
     made_from: int | None
     rows_forgotten: int
+    #: Whether its training rows stay with the user (a row source), and the ledger has only their ids.
+    rows_outside: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class DeletionRequest:
     approved_by: str
     batch: int | None
     certificate: str | None
+    #: The colleague who verified the identity, "" where nobody noted one; somebody else approves under four eyes.
+    verified_person: str = ""
 
     @property
     def open(self) -> bool:
@@ -231,11 +235,26 @@ class ChainReport:
 
 
 @dataclass(frozen=True)
+class SourceCheck:
+    """What was found where training rows stay with the user: of a person's ``rows``, ``gone`` are no longer stored at
+    ``source`` and ``masked`` are stored there still, but not given out: those are **not** erased. ``sha256`` is over
+    what was looked at, "" where the source could only be asked."""
+
+    source: str
+    checked: datetime
+    rows: int
+    gone: int
+    masked: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class ErasureCertificate:
     """What was removed from where, for one request. It names nobody: ``subject`` is a number that leads nowhere now.
 
     ``removed`` counts by place, ``hashes`` are of ciphertext that is gone, ``beyond_reach`` names
-    what is left to others (``ledger.beyond_...`` among our sentences).
+    what is left to others (``ledger.beyond_...`` among our sentences). ``source`` is there where training rows stay
+    with the user: what the ledger found there.
     """
 
     number: str
@@ -251,6 +270,14 @@ class ErasureCertificate:
     hashes: Mapping[str, str]
     beyond_reach: tuple[str, ...]
     chain: ChainHead
+    source: SourceCheck | None = None
+    #: Keyed hashes of the ids of the person's rows that stay, so that these rows are not taken in again.
+    row_hashes: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row of the person is stored any more in any place that was looked at."""
+        return self.source is None or self.source.masked == 0
 
     @property
     def in_time(self) -> bool:
@@ -260,6 +287,12 @@ class ErasureCertificate:
     def to_json(self) -> str:
         """All of it as JSON."""
         return json.dumps(asdict(self), default=lambda value: value.isoformat(), indent=1, ensure_ascii=False)
+
+    def source_text(self, language: str = "en") -> tuple[str, ...]:
+        """What is said about rows that stay with the user; nothing where they were kept inside."""
+        from rocerf.ledger.certificates import source_sentences
+
+        return source_sentences(self, language)
 
     def to_text(self, language: str = "en") -> str:
         """What the person reads."""

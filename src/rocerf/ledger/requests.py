@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,15 +14,18 @@ from sqlalchemy.orm import Session
 
 from rocerf.errors import OptionError, TransitionError
 from rocerf.ledger import deadlines, previews
-from rocerf.ledger.core import Core, found_or_refused, key_hash
+from rocerf.ledger.core import Core, check_same_body, found_or_refused, key_hash
 from rocerf.ledger.models import Models
 from rocerf.ledger.people import People, plain
 from rocerf.ledger.records import DeletionRequest, Preview
 from rocerf.ledger.states import RequestState, check_request
 from rocerf.ledger.tables import CertificateRow, RequestRow
 
-#: Kind and part of what is kept of a request: the rows that were named with it.
-REQUEST, NAMED = "request", "rows"
+#: Kind and parts of what is kept of a request: the rows named with it, the last reason given, where it came from.
+REQUEST, NAMED, REASON, SOURCE = "request", "rows", "reason", "source"
+
+#: Ways in that name nobody; any other text about where a request came from is kept under the person's key.
+SOURCES = ("page", "hook", "demo", "policy")
 
 
 #: Ways to verify who somebody is, that say nothing about them.
@@ -45,18 +49,23 @@ class Requests:
         received: datetime | None = None,
         source: str = "",
         idempotency_key: str | None = None,
+        fingerprint: str | None = None,
     ) -> DeletionRequest:
         """Take a request in. ``rows`` are ids of training rows, beside those already assigned to the person.
 
         The deadline runs from ``received``, now by default. With the ``idempotency_key`` of an earlier call, that
-        call's request is given back; and so is the one that is open, where somebody asks again.
+        call's request is given back, if it was about the same (or had the same ``fingerprint``, where one is given);
+        and so is the one that is open, where somebody asks again.
         """
         key = key_hash(idempotency_key, "request")
         named = None if rows is None else json.dumps([plain(row) for row in rows]).encode()
+        told = (named or b"").decode(), None if received is None else received.isoformat(), source
+        body = self.core.print_of("receive", person, *(told if fingerprint is None else [fingerprint]))
         with self.core.database.writing() as session:
             before = None if key is None else session.scalar(select(RequestRow).where(RequestRow.idempotency == key))
             if before is not None:
-                return request_of(session, before)
+                check_same_body(before.idempotency_body, body)
+                return request_of(session, self.core, before)
             subject = self.core.subject(session, person)
             already = self._open(session, subject)
             if already is not None:
@@ -66,29 +75,36 @@ class Requests:
                 subject=subject,
                 state=RequestState.RECEIVED.code,
                 received=moment,
-                deadline=deadlines.deadline(moment),
-                source=source,
+                deadline=deadlines.deadline(moment, zone=self.core.zone),
+                source=source if source in SOURCES else "",
                 idempotency=key,
+                idempotency_body=None if key is None else body,
             )
             session.add(row)
             session.flush()
             if named is not None:
                 self.core.put(session, [(REQUEST, row.id, NAMED, subject, named)])
-            facts = {"request": row.id, "deadline": row.deadline.isoformat(), "source": source}
+            if source not in ("", *SOURCES):
+                self.core.put(session, [(REQUEST, row.id, SOURCE, subject, source.encode())])
+            facts = {"request": row.id, "deadline": row.deadline.isoformat(), "source": row.source}
             private = f"{person}\n".encode() + (named or b"")
             self.core.note(session, "request received", actor, facts, subject=subject, private=private)
-            return request_of(session, row)
+            return request_of(session, self.core, row)
 
-    def verify_identity(self, number: int, *, actor: str, how: str = "") -> DeletionRequest:
+    def verify_identity(
+        self, number: int, *, actor: str, how: str = "", colleague: str | None = None
+    ) -> DeletionRequest:
         """The person is who they say they are.
 
         ``how`` is one of :data:`EVIDENCE`, which the audit trail shows; any other text may name somebody, so it is kept
-        under the person's key.
+        under the person's key. ``colleague`` is the human being behind the ``actor`` (who may have several tokens), by
+        default the actor; under the four-eyes rule somebody else must approve.
         """
+        by = self._colleague(actor, colleague)
         known = how in EVIDENCE
         facts, private = {"how": how if known else ""}, "" if known else how
         to = RequestState.IDENTITY_VERIFIED
-        return self._moved(number, to, actor, facts, private=private, verified_by=actor)
+        return self._moved(number, to, actor, facts, private=private, verified_by=actor, verified_person=by)
 
     def preview(self, numbers: int | Iterable[int], *, actor: str, keep: bool = True) -> Preview:
         """What carrying out these requests together would do to outstanding letters; nothing else is touched.
@@ -106,16 +122,36 @@ class Requests:
                 self.core.note(session, "deletion previewed", actor, preview.summary())
         return preview
 
-    def approve(self, number: int, *, actor: str) -> DeletionRequest:
-        """The deletion may be carried out, once its preview was seen."""
-        with self.core.database.reading() as session:
-            verified_by = found_or_refused(session, RequestRow, number, "deletion request").verified_by
-        if self.core.policy.four_eyes and verified_by == actor:
+    def approve(self, number: int, *, actor: str, colleague: str | None = None) -> DeletionRequest:
+        """The deletion may be carried out, once its preview was seen; ``colleague`` as in :meth:`verify_identity`."""
+        by = self._colleague(actor, colleague)
+
+        def two_people(row: RequestRow) -> None:
+            if not self.core.policy.four_eyes:
+                return
+            if not row.verified_person:
+                raise TransitionError(
+                    "Expected to know who verified the identity (four-eyes rule), got a request from before people "
+                    "were noted; have the identity verified again, with a token that belongs to a named person."
+                )
+            if same_colleague(row.verified_person, by) or row.verified_by == actor:
+                raise TransitionError(
+                    "Expected two people for a deletion (four-eyes rule), got the one who verified the identity as the "
+                    "one who approves; ask somebody else to approve."
+                )
+
+        approved = {"approved_by": actor, "approved_person": by}
+        return self._moved(number, RequestState.APPROVED, actor, {}, check=two_people, **approved)
+
+    def _colleague(self, actor: str, given: str | None) -> str:
+        """The human being behind an actor; under the four-eyes rule there must be one."""
+        by = actor if given is None else given
+        if self.core.policy.four_eyes and not by.strip():
             raise TransitionError(
-                "Expected two people for a deletion (four-eyes rule), got the one who verified the identity as the one "
-                "who approves; ask somebody else to approve."
+                "Expected a token that belongs to a named person (four-eyes rule), got one that belongs to nobody; ask "
+                "an administrator for a token in your name."
             )
-        return self._moved(number, RequestState.APPROVED, actor, {}, approved_by=actor)
+        return by
 
     def refuse(self, number: int, *, reason: str, actor: str) -> DeletionRequest:
         """Refuse a request, with the reason that the person is told."""
@@ -140,20 +176,21 @@ class Requests:
         """Extend the deadline by two months; the person is told why, within the first month."""
         with self.core.database.writing() as session:
             row: RequestRow = found_or_refused(session, RequestRow, number, "deletion request")
-            if not request_of(session, row).open:
+            if not request_of(session, self.core, row).open:
                 raise TransitionError(f"Expected an open deletion request, got one that is {row.state!r}.")
             if not row.extended:
-                deadlines.check_extendable(row.received, self.core.now())
-                row.extended, row.deadline = True, deadlines.deadline(row.received, extended=True)
-                row.reason = _given(reason)
+                deadlines.check_extendable(row.received, self.core.now(), self.core.zone)
+                row.extended = True
+                row.deadline = deadlines.deadline(row.received, extended=True, zone=self.core.zone)
+                self._keep_reason(session, row, _given(reason))
                 facts = {"request": number, "deadline": row.deadline.isoformat()}
                 self.core.note(session, "deadline extended", actor, facts, subject=row.subject, private=reason.encode())
-            return request_of(session, row)
+            return request_of(session, self.core, row)
 
     def get(self, number: int) -> DeletionRequest:
         """The request of this number."""
         with self.core.database.reading() as session:
-            return request_of(session, found_or_refused(session, RequestRow, number, "deletion request"))
+            return request_of(session, self.core, found_or_refused(session, RequestRow, number, "deletion request"))
 
     def find(
         self, *, state: RequestState | None = None, person: str | None = None, after: int = 0, limit: int = 100
@@ -165,7 +202,7 @@ class Requests:
         with self.core.database.reading() as session:
             if person is not None:
                 query = query.where(RequestRow.subject == self.core.known_subject(session, person))
-            return tuple(request_of(session, row) for row in session.scalars(query).all())
+            return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
 
     def by_deadline(self, limit: int = 100) -> tuple[DeletionRequest, ...]:
         """Open requests, the most urgent first."""
@@ -173,7 +210,18 @@ class Requests:
         query = select(RequestRow).where(RequestRow.state.not_in(closed))
         query = query.order_by(RequestRow.deadline, RequestRow.id).limit(limit)
         with self.core.database.reading() as session:
-            return tuple(request_of(session, row) for row in session.scalars(query).all())
+            return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
+
+    def pending_rows(self) -> int:
+        """How many rows of the current model the approved requests will delete that are not carried out yet."""
+        query = select(RequestRow).where(RequestRow.state == RequestState.APPROVED.code)
+        with self.core.database.reading() as session:
+            rows = session.scalars(query).all()
+            if not rows:
+                return 0
+            own = self.models.ids(session, self.models.current_row(session).id)
+            named = (i for row in rows for i in rows_named(self.core, self.people, session, row))
+            return len(previews.split(own, list(dict.fromkeys(named)))[0])
 
     def _rows(self, session: Session, numbers: Iterable[int]) -> list[RequestRow]:
         return [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]
@@ -195,13 +243,23 @@ class Requests:
                 )
             self.core.put(session, [(REQUEST, row.id, NAMED, row.subject, json.dumps(rows).encode())])
         self.core.note(session, "request repeated", actor, {"request": row.id}, subject=row.subject)
-        return request_of(session, row)
+        return request_of(session, self.core, row)
 
     def _moved(
-        self, number: int, to: RequestState, actor: str, facts: dict[str, Any], *, private: str = "", **values: str
+        self,
+        number: int,
+        to: RequestState,
+        actor: str,
+        facts: dict[str, Any],
+        *,
+        private: str = "",
+        reason: str | None = None,
+        check: Callable[[RequestRow], None] = lambda row: None,
+        **values: str,
     ) -> DeletionRequest:
         with self.core.database.writing() as session:
             row: RequestRow = found_or_refused(session, RequestRow, number, "deletion request")
+            check(row)
             held_from = row.state if to is RequestState.ON_HOLD else None
             if row.state == RequestState.ON_HOLD.code and to is not RequestState.REFUSED and to.code != row.held_from:
                 raise TransitionError(
@@ -215,10 +273,30 @@ class Requests:
             row.held_from = held_from
             for name, value in values.items():
                 setattr(row, name, value)
-            sealed = (values.get("reason", "") or private).encode() or None
+            if reason is not None:
+                self._keep_reason(session, row, reason)
+            sealed = (reason or private).encode() or None
             told = {"request": number, **{name: fact for name, fact in facts.items() if fact}}
             self.core.note(session, f"request {to.code}", actor, told, subject=row.subject, private=sealed)
-            return request_of(session, row)
+            return request_of(session, self.core, row)
+
+    def _keep_reason(self, session: Session, row: RequestRow, reason: str) -> None:
+        """The reason that the person is told, under their key."""
+        row.reason = ""
+        self.core.put(session, [(REQUEST, row.id, REASON, row.subject, reason.encode())])
+
+
+def same_colleague(one: str, other: str) -> bool:
+    """Whether two names are one person's, as far as names can tell: written alike but for case and spaces.
+
+    >>> same_colleague("Ada  Lovelace", "ada lovelace "), same_colleague("Ada Lovelace", "Ada King")
+    (True, False)
+    """
+
+    def plain_name(name: str) -> str:
+        return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+    return plain_name(one) == plain_name(other)
 
 
 def set_state(row: RequestRow, to: RequestState) -> None:
@@ -233,9 +311,10 @@ def rows_named(core: Core, people: People, session: Session, row: RequestRow) ->
     return tuple(dict.fromkeys((*people.rows(session, row.subject), *json.loads(named or b"[]"))))
 
 
-def request_of(session: Session, row: RequestRow) -> DeletionRequest:
-    """The row as a record."""
+def request_of(session: Session, core: Core, row: RequestRow) -> DeletionRequest:
+    """The row as a record, with the last reason given; once the person is erased there is none."""
     session.flush()
+    reason, source = (core.get(session, REQUEST, row.id, part) for part in (REASON, SOURCE))
     certificate = session.scalar(select(CertificateRow.number).where(CertificateRow.request == row.id))
     return DeletionRequest(
         id=row.id,
@@ -245,10 +324,11 @@ def request_of(session: Session, row: RequestRow) -> DeletionRequest:
         received=row.received,
         deadline=row.deadline,
         extended=bool(row.extended),
-        source=row.source,
-        reason=row.reason or "",
+        source=row.source or (source or b"").decode(),
+        reason=row.reason or (reason or b"").decode(),
         verified_by=row.verified_by or "",
         approved_by=row.approved_by or "",
+        verified_person=row.verified_person or "",
         batch=row.batch,
         certificate=certificate,
     )

@@ -93,11 +93,12 @@ LETTER_WAYS: Mapping[LetterState, tuple[LetterState, ...]] = {
     _L.WITHDRAWN: (),
 }
 
-#: From each state of a request, where it may go. A request on hold goes back to where it was.
+#: From each state of a request, where it may go. A request on hold goes back to where it was; an identity may be
+#: verified again until the deletion is approved, and then it is previewed again.
 REQUEST_WAYS: Mapping[RequestState, tuple[RequestState, ...]] = {
     _R.RECEIVED: (_R.IDENTITY_VERIFIED, _R.REFUSED, _R.ON_HOLD),
-    _R.IDENTITY_VERIFIED: (_R.PREVIEWED, _R.REFUSED, _R.ON_HOLD),
-    _R.PREVIEWED: (_R.PREVIEWED, _R.APPROVED, _R.REFUSED, _R.ON_HOLD),
+    _R.IDENTITY_VERIFIED: (_R.IDENTITY_VERIFIED, _R.PREVIEWED, _R.REFUSED, _R.ON_HOLD),
+    _R.PREVIEWED: (_R.IDENTITY_VERIFIED, _R.PREVIEWED, _R.APPROVED, _R.REFUSED, _R.ON_HOLD),
     _R.APPROVED: (_R.UNLEARNED, _R.REFUSED, _R.ON_HOLD),
     _R.ON_HOLD: (_R.RECEIVED, _R.IDENTITY_VERIFIED, _R.PREVIEWED, _R.APPROVED, _R.REFUSED),
     _R.UNLEARNED: (_R.RECHECKED,),

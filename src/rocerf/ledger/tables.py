@@ -111,6 +111,8 @@ class VersionRow(Base):
     artefact_sha256: Mapped[str]
     made_from: Mapped[int | None] = mapped_column(ForeignKey("versions.id"))
     rows_forgotten: Mapped[int] = mapped_column(default=0)
+    #: Whether its training rows stay with the user, and only their ids are in the artefact.
+    rows_outside: Mapped[bool] = mapped_column(default=False)
 
 
 class ArtefactRow(Base):
@@ -146,6 +148,9 @@ class LetterRow(Base):
     replaces: Mapped[int | None] = mapped_column(ForeignKey("letters.id"), unique=True)
     #: Of a batch of letters that must not be issued twice, the caller's key (hashed) and the place in the batch.
     issue_key: Mapped[str | None] = mapped_column(unique=True)
+    #: A keyed hash of what this letter was asked for with; gone when the person is erased.
+    issue_body: Mapped[str | None]
+    #: Why there is no answer, as a code. Reasons in words are payloads.
     reason: Mapped[str] = mapped_column(Text, default="")
 
 
@@ -194,13 +199,18 @@ class RequestRow(Base):
     deadline: Mapped[date] = mapped_column(index=True)
     extended: Mapped[bool] = mapped_column(default=False)
     source: Mapped[str] = mapped_column(default="")
+    #: Reasons are payloads; here are those from before they were.
     reason: Mapped[str] = mapped_column(Text, default="")
     verified_by: Mapped[str] = mapped_column(default="")
     approved_by: Mapped[str] = mapped_column(default="")
+    #: The people behind the two; "" where nobody knows.
+    verified_person: Mapped[str] = mapped_column(default="")
+    approved_person: Mapped[str] = mapped_column(default="")
     batch: Mapped[int | None] = mapped_column(ForeignKey("batches.id"), index=True)
     #: Counts of the last preview.
     preview: Mapped[dict[str, Any] | None]
     idempotency: Mapped[str | None] = mapped_column(unique=True)
+    idempotency_body: Mapped[str | None]
     rows: Mapped[int] = mapped_column(default=0)
 
 
@@ -233,6 +243,7 @@ class JobRow(Base):
     error: Mapped[str] = mapped_column(Text, default="")
     result: Mapped[dict[str, Any]] = mapped_column(default=dict)
     idempotency: Mapped[str | None] = mapped_column(unique=True)
+    idempotency_body: Mapped[str | None]
 
 
 class EventRow(Base):
@@ -257,6 +268,13 @@ class HeadRow(Base):
     seq: Mapped[int]
     hash: Mapped[str]
     mac: Mapped[str]
+
+
+class ErasedIdRow(Base):
+    """A keyed hash of the id of a row that was erased; whose it was and when, nothing says."""
+
+    __tablename__ = "erased_ids"
+    tag: Mapped[str] = mapped_column(primary_key=True)
 
 
 class CopyRow(Base):

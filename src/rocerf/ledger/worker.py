@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from rocerf.errors import LeaseLostError, LedgerError, LedgerUnavailableError, RocerfError, TransitionError
+from rocerf.errors import (
+    LeaseLostError,
+    LedgerError,
+    LedgerUnavailableError,
+    PostponedError,
+    RocerfError,
+    TransitionError,
+)
 from rocerf.ledger.jobs import DELETION, RENEWAL, Lease
 from rocerf.ledger.ledger import Ledger
 from rocerf.ledger.records import Job
@@ -52,6 +59,8 @@ class Worker:
                 self.ledger.jobs.finish(lease, self._done(lease))
             except (LeaseLostError, LedgerUnavailableError):
                 raise
+            except PostponedError as error:
+                self.ledger.jobs.postpone(lease, str(error))
             except Exception as error:
                 self._failed(lease, error)
         return self.ledger.jobs.get(lease.job)
@@ -74,7 +83,8 @@ class Worker:
     def _done(self, lease: Lease) -> dict[str, object]:
         if lease.kind == DELETION:
             facts = self.ledger.deletions.run(lease)
-            private = ("subjects", "versions", "copies_to_remove")  # numbers that the certificate is about
+            # What the certificate is about.
+            private = ("subjects", "versions", "copies_to_remove", "source", "rows_were_inside", "row_hashes")
             return {name: fact for name, fact in facts.items() if name not in private}
         if lease.kind == RENEWAL:
             return dict(self.ledger.letters.run_renewal(lease))

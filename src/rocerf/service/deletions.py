@@ -116,7 +116,8 @@ def deletion(ledger: TheLedger, caller: Caller, number: Number) -> DeletionView:
 @router.post("/deletions/{number}/verify", responses=_PROBLEMS)
 def verify(ledger: TheLedger, caller: Caller, number: Number, how: How) -> DeletionView:
     """The person is who they say they are."""
-    return DeletionView.of(ledger.requests.verify_identity(number, actor=caller.actor, how=how.how), caller)
+    who = {"actor": caller.actor, "colleague": caller.colleague}
+    return DeletionView.of(ledger.requests.verify_identity(number, **who, how=how.how), caller)
 
 
 @router.post("/deletions/{number}/preview", responses=_PROBLEMS)
@@ -128,7 +129,7 @@ def preview(ledger: TheLedger, caller: Caller, number: Number) -> PreviewView:
 @router.post("/deletions/{number}/approve", responses=_PROBLEMS)
 def approve(ledger: TheLedger, caller: Caller, number: Number) -> DeletionView:
     """The deletion may be carried out; under the four-eyes rule by somebody else than who verified the identity."""
-    return DeletionView.of(ledger.requests.approve(number, actor=caller.actor), caller)
+    return DeletionView.of(ledger.requests.approve(number, actor=caller.actor, colleague=caller.colleague), caller)
 
 
 @router.post("/deletions/{number}/refuse", responses=_PROBLEMS)

@@ -37,7 +37,7 @@ def fill(ledger: Ledger, *, letters: int = LETTERS) -> None:
     ledger.models.register(explainer, actor=ACTOR, label="German Credit")
     ids = explainer.model.train.ids.tolist()
     ledger.people.assign_rows({f"customer-{name}": [name] for name in ids}, actor=ACTOR)
-    until = ledger.core.now().date() + timedelta(days=180)
+    until = ledger.core.today() + timedelta(days=180)
     ledger.letters.issue(refused, valid_until=until, actor=ACTOR)
     numbers = [ledger.requests.receive(f"customer-{ids[place]}", actor=ACTOR, source="demo").id for place in ASKING]
     for number in numbers[1:]:

@@ -60,8 +60,8 @@ def not_later(moment: datetime | None, now: datetime) -> datetime | None:
     return None if moment is None else moment.astimezone(UTC)
 
 
-def not_past(day: date | None, now: datetime) -> date | None:
+def not_past(day: date | None, today: date) -> date | None:
     """The last day of a letter: today or later, within ten years."""
-    if day is not None and not now.date() <= day <= now.date() + timedelta(days=3660):
+    if day is not None and not today <= day <= today + timedelta(days=3660):
         raise OptionError("Expected a last day from today on, within ten years, got another; choose a later one.")
     return day

@@ -44,6 +44,11 @@ class Who:
         """How the audit trail calls them."""
         return f"{self.token.role.value}:{self.token.id}"
 
+    @property
+    def colleague(self) -> str:
+        """The human being whose token it is; "" where that was never noted."""
+        return self.token.person
+
 
 def csrf_token(session: str) -> str:
     """What the forms of a session carry; it does not give the session away."""

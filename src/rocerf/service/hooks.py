@@ -146,6 +146,7 @@ def _received(request: Request, ledger: Ledger, caller: Caller, call: PolicyCall
         rows=resolved.rows,
         source=f"policy {call.privacy_request_id}",
         idempotency_key=own_key(caller, f"policy:{call.privacy_request_id}"),
+        fingerprint="policy",  # the same person: which rows are theirs may have changed since the tool's first call
     )
 
 

@@ -25,7 +25,7 @@ _PROBLEMS = documented(401, 403, 404, 409, 413, 422, 429, 503)
 class CarryOut(Several):
     """Approved requests, to be carried out by one retraining."""
 
-    broken: Literal["reissue", "honour"] | None = Field(
+    broken: Literal["reissue", "honour", "replace"] | None = Field(
         default=None, description="What happens to letters that break; as the policy has it by default."
     )
 
@@ -108,7 +108,8 @@ def certificate(ledger: TheLedger, caller: Caller, number: Number) -> Certificat
 @router.post("/letters/renew", status_code=202, responses=_PROBLEMS)
 def renew(ledger: TheLedger, caller: Caller, response: Response, wanted: Renewal) -> JobView:
     """New letters in place of those of whose budget little is left."""
-    numbers = wanted.letters or [letter.id for letter in ledger.letters.due()]
+    due = ledger.letters.due(pending=ledger.requests.pending_rows()) if not wanted.letters else ()
+    numbers = wanted.letters or [letter.id for letter in due]
     job = ledger.letters.renew(numbers, actor=caller.actor)
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
     return JobView.of(job)

@@ -109,7 +109,7 @@ def issue(ledger: TheLedger, caller: Caller, wanted: NewLetters, key: Idempotenc
     frame = pd.DataFrame([dict(one.values) for one in wanted.people], index=pd.Index(names, dtype=object))
     issued = ledger.letters.issue(
         frame,
-        valid_until=not_past(wanted.valid_until, ledger.core.now()),
+        valid_until=not_past(wanted.valid_until, ledger.core.today()),
         actor=caller.actor,
         language=wanted.language,
         options=wanted.options,

@@ -61,7 +61,7 @@ def holdings(ledger: Ledger) -> Holdings:
     states: dict[str, float] = {}
     for request in waiting:
         states[request.state.code] = states.get(request.state.code, 0) + 1
-    today = ledger.core.now().date()
+    today = ledger.core.today()
     overdue = sum(request.deadline < today for request in waiting)
     return {
         "rocerf_letters": ("Letters by state.", "state", portfolio["states"]),

@@ -37,6 +37,7 @@ STATUSES: dict[type[errors.RocerfError], int] = {
     errors.ModelError: 409,
     errors.NotInLedgerError: 404,
     errors.TransitionError: 409,
+    errors.KeyReusedError: 422,
     errors.ErasedError: 410,
     errors.LedgerUnavailableError: 503,
     errors.LedgerError: 409,

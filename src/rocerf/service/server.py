@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocerf.errors import NotInLedgerError
-from rocerf.ledger import Ledger
+from rocerf.ledger import Ledger, Policy, RowSource
 from rocerf.ledger.access import Access, IssuedToken, Role
 from rocerf.ledger.worker import Worker
 
@@ -39,13 +42,21 @@ def first_tokens(access: Access, *, every_role: bool = False, another: bool = Fa
     return ()
 
 
-def registered(ledger: Ledger, folder: Path, explainer: Rocerf) -> bool:
-    """Make a saved explainer the model that judges, unless this very one was registered before; whether it was done."""
+def registered(
+    ledger: Ledger, folder: Path, explainer: Rocerf, *, hand_over: bool = False, reused_ids: bool = False
+) -> bool:
+    """Make a saved explainer the model that judges, unless this very one was registered before; whether it was done.
+
+    With ``hand_over`` the folder is noted as a copy, which the next deletion removes; ``reused_ids`` as in
+    :meth:`rocerf.ledger.models.Models.register`.
+    """
     print_of = hashlib.sha256((folder / "explainer.json").read_bytes()).hexdigest()[:12]
     label = f"{folder.resolve().name} {print_of}"
     if any(version.label == label for version in ledger.models.all()):
         return False
-    ledger.models.register(explainer, actor=ACTOR, label=label)
+    if hand_over:  # first: a folder that was registered is known, whatever happens
+        ledger.copies.tell(folder, actor=ACTOR)
+    ledger.models.register(explainer, actor=ACTOR, label=label, reused_ids=reused_ids)
     return True
 
 
@@ -59,18 +70,37 @@ def has_model(ledger: Ledger) -> bool:
 
 
 @contextmanager
-def working(ledger: Ledger, *, threads: int = 1) -> Iterator[None]:
-    """Meanwhile jobs are done by workers of this process."""
-    stop = threading.Event()
-    running = [threading.Thread(target=Worker(ledger).run, args=(stop,), daemon=True) for _ in range(threads)]
-    for thread in running:
-        thread.start()
+def working(ledger: Ledger) -> Iterator[None]:
+    """Meanwhile jobs are done by a worker in a process of its own: those who read do not wait for what it computes."""
+    engine = ledger.core.database.engine
+    url = engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(hide_password=False)
+    given = (url, ledger.core.keys.path, ledger.core.policy, ledger.models.rows, os.getpid())
+    process = get_context("spawn").Process(target=_work, args=given, daemon=True)  # a pipe: no password in a list
+    process.start()
     try:
         yield
     finally:
-        stop.set()
-        for thread in running:
-            thread.join(timeout=30)
+        process.terminate()
+        process.join(timeout=30)
+        if process.exitcode is None:  # in the middle of a long step, which nobody keeps
+            process.kill()
+            process.join()
+
+
+def _work(url: str, keys: Path, policy: Policy, rows: RowSource | None, parent: int) -> None:
+    """The worker's process: until it is told to end, or whoever started it is gone."""
+    stop = threading.Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the server, which then tells us
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    def watch() -> None:
+        while not stop.wait(1.0):
+            if os.getppid() != parent:
+                stop.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    with Ledger.open(url, keys=keys, policy=policy, rows=rows) as ledger:
+        Worker(ledger).run(stop)
 
 
 def serve(app: FastAPI, *, host: str, port: int, proxy: str | None = None) -> None:

@@ -24,6 +24,7 @@ class TokenView(BaseModel):
     made_at: int
     expires_at: int
     revoked_at: int | None = None
+    person: str = Field(default="", description="Whose it is.", examples=["Ada Lovelace"])
 
     @classmethod
     def of(cls, token: Token) -> TokenView:
@@ -37,6 +38,12 @@ class NewToken(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=100, examples=["the desk in Ulm"])
+    person: str = Field(
+        min_length=1,
+        max_length=100,
+        description="The human being whose it is; two tokens of one person are one pair of eyes.",
+        examples=["Ada Lovelace"],
+    )
     role: Role = Field(examples=["officer"])
     days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
 
@@ -70,7 +77,7 @@ def tokens(request: Request) -> Tokens:
 def make_token(request: Request, ledger: TheLedger, caller: Caller, wanted: NewToken) -> TokenWithSecret:
     """Make a token; its secret is in this answer and nowhere else."""
     access: Access = request.app.state.access
-    issued = access.issue(wanted.name, wanted.role, days=wanted.days)
+    issued = access.issue(wanted.name, wanted.role, days=wanted.days, person=wanted.person)
     token = issued.token
     facts = {"token": token.id, "role": token.role.value, "days": wanted.days}
     ledger.audit.note("token made", actor=caller.actor, facts={**facts})

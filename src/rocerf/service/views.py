@@ -23,6 +23,9 @@ from rocerf.ledger import (
 from rocerf.service.guard import Who
 from rocerf.service.permissions import PEOPLE
 
+#: Facts of events that are free text: they may name somebody, whatever they should.
+FREE_TEXT = frozenset({"reason", "source"})
+
 #: Significant digits of margins: more would help to find out the parameters, and nobody else.
 DIGITS = 2
 
@@ -145,7 +148,7 @@ class DeletionView(BaseModel):
             "held_from": None if request.held_from is None else request.held_from.code,
             "open": request.open,
         }
-        return cls(**(given if _sees(who) else {**given, "subject": None, "reason": ""}))
+        return cls(**(given if _sees(who) else {**given, "subject": None, "reason": "", "source": ""}))
 
 
 class PreviewView(BaseModel):
@@ -204,7 +207,12 @@ class EventView(BaseModel):
     @classmethod
     def of(cls, event: AuditEvent, who: Who) -> EventView:
         """As this caller sees it."""
-        return cls(**{**vars(event), "subject": event.subject if _sees(who) else None})
+        if _sees(who):
+            return cls(**vars(event))
+        facts = {name: fact for name, fact in event.facts.items() if name not in FREE_TEXT}
+        if "subjects" in facts:  # by the numbers of people; how many is no secret
+            facts["subjects"] = len(facts["subjects"])
+        return cls(**{**vars(event), "subject": None, "facts": facts})
 
 
 class HeadView(BaseModel):

@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 
 from rocerf.ledger import DeletionRequest, Ledger, LetterRecord, LetterState, RequestState
 from rocerf.ledger.deadlines import deadline
+from rocerf.ledger.requests import same_colleague
 from rocerf.ledger.states import LETTER_WAYS, REQUEST_WAYS
 from rocerf.service.fields import Number, Person, Reason
 from rocerf.service.guard import Caller, Who, guarded_router
@@ -46,17 +47,19 @@ def acts(ledger: Ledger, request: DeletionRequest, who: Who) -> tuple[Act, ...]:
     found = []
     if request.state is RequestState.ON_HOLD:
         found.append(_act(request, "resume"))
-    elif RequestState.IDENTITY_VERIFIED in ways:
+    elif request.state is RequestState.RECEIVED:
         found.append(_act(request, "verify", "evidence"))
     elif request.state in (RequestState.IDENTITY_VERIFIED, RequestState.PREVIEWED):
-        if RequestState.APPROVED in ways and not waits_for_other(ledger, request, who):
+        if ledger.core.policy.four_eyes and not request.verified_person:  # from before people were noted
+            found.append(_act(request, "verify", "evidence"))
+        elif RequestState.APPROVED in ways and not waits_for_other(ledger, request, who):
             found.append(_act(request, "approve"))
         found.append(_act(request, "preview"))
     elif RequestState.UNLEARNED in ways:
         found.append(_act(request, "carry_out", "policy", grave=True))
     if RequestState.ON_HOLD in ways:
         found.append(_act(request, "hold", "reason"))
-    if not request.extended and ledger.core.now().date() <= deadline(request.received):
+    if not request.extended and ledger.core.today() <= deadline(request.received, zone=ledger.core.zone):
         found.append(_act(request, "extend", "reason"))
     if RequestState.REFUSED in ways:
         found.append(_act(request, "refuse", "reason", grave=True))
@@ -77,7 +80,8 @@ def _act(request: DeletionRequest, key: str, *asks: str, grave: bool = False) ->
 def waits_for_other(ledger: Ledger, request: DeletionRequest, who: Who) -> bool:
     """Whether the four-eyes rule wants somebody else to approve."""
     previewed = request.state is RequestState.PREVIEWED
-    return previewed and ledger.core.policy.four_eyes and request.verified_by == who.actor
+    same = request.verified_by == who.actor or same_colleague(request.verified_person, who.colleague)
+    return previewed and ledger.core.policy.four_eyes and same
 
 
 def _back(request: DeletionRequest, done: str) -> RedirectResponse:
@@ -95,7 +99,8 @@ def verify(
     ledger: TheLedger, caller: Caller, number: Number, evidence: Annotated[Evidence, Form()]
 ) -> RedirectResponse:
     """The person is who they say they are."""
-    return _back(ledger.requests.verify_identity(number, actor=caller.actor, how=evidence), "verify")
+    who = {"actor": caller.actor, "colleague": caller.colleague}
+    return _back(ledger.requests.verify_identity(number, **who, how=evidence), "verify")
 
 
 @router.post("/requests/{number}/preview")
@@ -108,7 +113,7 @@ def preview(ledger: TheLedger, caller: Caller, number: Number) -> RedirectRespon
 @router.post("/requests/{number}/approve")
 def approve(ledger: TheLedger, caller: Caller, number: Number) -> RedirectResponse:
     """It may be carried out."""
-    return _back(ledger.requests.approve(number, actor=caller.actor), "approve")
+    return _back(ledger.requests.approve(number, actor=caller.actor, colleague=caller.colleague), "approve")
 
 
 @router.post("/requests/{number}/refuse")

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from rocerf.errors import ErasedError
-from rocerf.ledger import AuditEvent, DeletionRequest, Ledger, LetterRecord, RequestState
+from rocerf.ledger import AuditEvent, DeletionRequest, JobState, Ledger, LetterRecord, RequestState
 from rocerf.ledger.access import Role
 from rocerf.ledger.overview import Overview
 from rocerf.letters.page import body_html
@@ -31,6 +31,7 @@ from rocerf.service.pages.views import (
     Step,
     Trail,
 )
+from rocerf.service.views import FREE_TEXT
 from rocerf.words import Said
 
 #: Letters and requests on one page, and events of the audit trail.
@@ -74,12 +75,19 @@ STEP_EVENTS: Mapping[RequestState, str] = {
     RequestState.CERTIFIED: "erasure_certified",
 }
 
-#: Facts of events that are free text: they may name somebody, whatever they should.
-FREE_TEXT = frozenset({"reason", "source"})
-
 #: Counts that are told only where they are not 0.
 SELDOM = frozenset(
-    {"rows_elsewhere", "beyond_promise", "broken_within_promise", "withdrawn", "without_recourse", "copies"}
+    {
+        "rows_elsewhere",
+        "unwritten",
+        "beyond_promise",
+        "broken_within_promise",
+        "withdrawn",
+        "without_recourse",
+        "copies",
+        "word_broken",
+        "rows_outside",
+    }
 )
 
 
@@ -128,7 +136,7 @@ def letter_line(ledger: Ledger, letter: LetterRecord, reader: Reader) -> LetterL
         promise=letter.promise,
         state=letter.state.code,
         budget=Budget(letter.remaining, letter.k),
-        issued=letter.issued.date(),
+        issued=ledger.core.day(letter.issued),
         valid_until=letter.valid_until,
         answered=letter.answered,
     )
@@ -190,14 +198,14 @@ def closed_requests(ledger: Ledger, reader: Reader) -> tuple[RequestLine, ...]:
 
 def request_lines(ledger: Ledger, requests: Sequence[DeletionRequest], reader: Reader) -> tuple[RequestLine, ...]:
     """Requests in a list; who asks, for those who may see it and as long as they are not erased."""
-    today: date = ledger.core.now().date()
+    today: date = ledger.core.today()
     names = Overview(ledger.core).asking(one.id for one in requests) if reader.sees_people else {}
     return tuple(
         RequestLine(
             id=str(one.id),
             subject=names.get(one.id),
             state=one.state.code,
-            received=one.received.date(),
+            received=ledger.core.day(one.received),
             due=one.deadline,
             days_left=(one.deadline - today).days,
             next="finish" if one.batch is not None and one.open else NEXT.get(one.state, ""),
@@ -223,6 +231,7 @@ def request_page(ledger: Ledger, request: DeletionRequest, who: Who) -> RequestP
         waits_for_other=who.role is Role.PROTECTION and waits_for_other(ledger, request, who),
         certificate=request.certificate is not None,
         working="" if job is None else job.state.code,
+        at_source=job is not None and job.state is JobState.WAITING and job.step == "reissue" and job.error != "",
     )
 
 
@@ -284,7 +293,10 @@ def event(found: AuditEvent, reader: Reader) -> Event:
     facts = tuple(
         (name, value)
         for name, value in found.facts.items()
-        if (reader.sees_people or name not in FREE_TEXT) and name != "made" and not (name in SELDOM and not value)
+        if (reader.sees_people or name not in FREE_TEXT)
+        and name != "made"
+        and value != ""
+        and not (name in SELDOM and not value)
     )
     return Event(found.seq, found.at, found.kind.replace(" ", "_"), found.actor, facts=facts, hash=found.hash)
 

@@ -182,7 +182,7 @@ def _fact(language: Language, name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_fact(language, name, one) for one in value)
     if isinstance(value, bool) or value is None:
-        return str(value).lower()
+        return "none" if value is None else language.say("letters.yes" if value else "letters.no")
     if isinstance(value, int | float):
         return language.number(value)
     if name in FACT_CODES:

@@ -166,6 +166,8 @@ class RequestPage:
     waits_for_other: bool = False
     certificate: bool = False
     working: str = ""
+    #: Whether its job waits for rows to be removed where the user has them.
+    at_source: bool = False
 
 
 @dataclass(frozen=True)
