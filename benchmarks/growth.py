@@ -2,7 +2,7 @@
 
 Processor seconds, so that other work on the machine does not count. Beside them, in the same run, what retraining one
 model at a time takes: a batch must never be slower. Run: ``python -m benchmarks.growth`` (everything), or with the
-shapes to measure, ``python -m benchmarks.growth 10000x20 5000x500``.
+shapes to measure, ``python -m benchmarks.growth 10000x20 5000x500``, which are put beside what out/growth.json has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rocerf
-from benchmarks.record import write_record
+from benchmarks.record import add_to_record
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.deletions import Deletions
@@ -125,9 +125,9 @@ def main() -> int:
             f"{row['alone_seconds']:.2f} s alone",
             flush=True,
         )
-    grown = exponents(table)
-    print("exponents in rows:", {name: round(value, 2) for name, value in grown.items()})
-    print("written:", write_record("growth", {"tables": table, "exponents": grown}, seed=0, checksums=checksums))
+        pieces = {f"{rows}x{columns}": row}
+        print("written:", add_to_record("growth", pieces, seed=0, checksums=checksums), flush=True)
+    print("exponents in rows:", {name: round(value, 2) for name, value in exponents(table).items()})
     late = [row for row in table if row["limit_seconds"] and row["retrained_seconds"] > row["limit_seconds"]]
     return int(bool(late) or any(row["batch_over_alone"] > 1.0 for row in table))
 

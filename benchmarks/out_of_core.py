@@ -3,8 +3,12 @@
 Tables of 20 columns made from Adult's distribution: its rows drawn again, measured columns with noise, those that lack
 as noisy copies. Processor seconds of all processes, as multiples of the *floor* of the same run: reading the columns
 once and one product in blocks for the people asked. Memory is the largest anonymous part beyond ``import rocerf``,
-sampled while a step runs. Run: ``python -m benchmarks.out_of_core`` or with the numbers of rows, ``... 1e5 1e6``;
-``retrained=1e6`` says up to which size ``retrained`` is measured, ``dask=1e7`` at which the cluster is.
+sampled while a step runs.
+
+Run ``python -m benchmarks.out_of_core``, or pieces of it, with sizes and what to measure there: ``... 1e5 1e6 steps``,
+``... 1e6 retrained overhead``, ``... 1e7 steps dask``. ``equal`` holds German, COMPAS and Adult in 1, 7 and 40 files,
+in series, threads and on two Dask workers, against the same rows in memory. Pieces are put beside what
+out/out_of_core.json has already.
 """
 
 from __future__ import annotations
@@ -25,14 +29,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import rocerf
-from benchmarks.record import write_record
+from benchmarks.record import add_to_record
+from benchmarks.same_on_disk import measure_equality
 from rocerf.deletion import streamed_newton, threshold_pass
 from rocerf.passes import one_blas_thread, over_rows, using
 
 Array = NDArray[np.float64]
 
 COLUMNS, GROUP, K = 20, 50_000, "0.5%"
-PEOPLE, RETRAINED, DELETED = 100, (100,), 7
+PEOPLE, DELETED = 100, 7
 
 
 def drawn(rows: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -129,33 +134,50 @@ class PassCounter:
                 setattr(module, "over_rows", over_rows)  # noqa: B010
 
 
-def at_size(path: Path, rows: int, retrained_up_to: float) -> tuple[dict[str, Any], rocerf.LogisticModel, Array]:
-    """All steps at one number of rows."""
-    base, least = anonymous(), floor(path, PEOPLE)
-    row: dict[str, Any] = {"rows": rows, "floor_seconds": least}
+def steps(path: Path, rows: int) -> tuple[dict[str, Any], rocerf.LogisticModel, Array]:
+    """Everything but ``retrained`` at one number of rows."""
+    base = anonymous()
+    row: dict[str, Any] = {"rows": rows}
     row["from_parquet"], train = measured(lambda: rocerf.TrainingSet.from_parquet(path, label="good"), base)
     row["fit"], model = measured(lambda: rocerf.LogisticModel.fit(train), base)
-    people, _ = drawn(6 * PEOPLE, np.random.default_rng(1))
-    people = people[model.predict(people) == 0][:PEOPLE]
+    people = denied_people(model)
     first = rocerf.Rocerf(model, K, promise="first_order")
     row["first_order"], answers = measured(lambda: first.explain(people), base)
+    row["first_order"] |= {"answered": int(answers.answered.sum()), "k": first.k}
     row["without"], _ = measured(lambda: model.without(train.ids[:DELETED]), base)
     row["recheck"], _ = measured(lambda: first.recheck(answers, train.ids[:DELETED]), base)
-    for count in RETRAINED if rows <= retrained_up_to else ():
-        counter = PassCounter()
-        explainer = rocerf.Rocerf(model, K, promise="retrained")
-        with counter.counting():
-            row[f"retrained_{count}"], found = measured(lambda: explainer.explain(people[:count]), base)  # noqa: B023
-        row[f"retrained_{count}"] |= {
-            "answered": int(found.answered.sum()),
-            "passes": counter.passes or None,  # none are counted where rows are held
-            "passes_a_person": counter.models / count or None,
-        }
-        print(f"  retrained {count}: {row[f'retrained_{count}']}", flush=True)
+    row["floor_seconds"] = least = floor(path, PEOPLE)
     for step in row.values():
         if isinstance(step, dict):
             step["floors"] = step["seconds"] / least
     return row, model, people
+
+
+def fitted(path: Path) -> tuple[rocerf.LogisticModel, Array]:
+    """A model of these rows and the people it denies."""
+    model = rocerf.LogisticModel.fit(rocerf.TrainingSet.from_parquet(path, label="good"))
+    return model, denied_people(model)
+
+
+def denied_people(model: rocerf.LogisticModel) -> Array:
+    """People (100, 20) whom the model denies."""
+    people, _ = drawn(6 * PEOPLE, np.random.default_rng(1))
+    return np.asarray(people[model.predict(people) == 0][:PEOPLE])
+
+
+def retrained(model: rocerf.LogisticModel, people: Array, base: float) -> dict[str, Any]:
+    """``retrained`` for all people: time, memory and passes over the rows."""
+    counter, explainer = PassCounter(), rocerf.Rocerf(model, K, promise="retrained")
+    with counter.counting():
+        row, found = measured(lambda: explainer.explain(people), base)
+    return row | {
+        "rows": len(model.train),
+        "people": len(people),
+        "k": explainer.k,
+        "answered": int(found.answered.sum()),
+        "passes": counter.passes or None,  # none are counted where rows are held
+        "passes_a_person": counter.models / len(people) or None,
+    }
 
 
 def overhead(model: rocerf.LogisticModel) -> dict[str, float]:
@@ -187,6 +209,16 @@ def overhead(model: rocerf.LogisticModel) -> dict[str, float]:
     return {**times, "threads_over_numpy": times["threads"] / times["numpy"]}
 
 
+def idle_share(spent: Callable[[], float], wall: float = 5.0) -> float:
+    """Processor seconds a second that a cluster takes while nobody asks it for anything.
+
+    A pass that waits for a busy machine is charged with them; they say nothing about the pass.
+    """
+    before, clock = spent(), time.perf_counter()
+    time.sleep(wall)
+    return (spent() - before) / (time.perf_counter() - clock)
+
+
 def on_dask(model: rocerf.LogisticModel, people: Array, least: float) -> dict[str, float]:
     """Two worker processes: their start, the first pass (row groups are decoded), further passes; processor seconds."""
     import distributed
@@ -203,14 +235,15 @@ def on_dask(model: rocerf.LogisticModel, people: Array, least: float) -> dict[st
             workers = client.run(time.process_time)
             return time.process_time() + float(sum(workers.values()))
 
-        began = {"start_seconds": spent() - start}
+        began = {"start_seconds": spent() - start, "idle_share": idle_share(spent)}
         effects, directions = StreamedRowEffects(model), model.score_gradient(people)
         k = max(1, len(model.train) // 200)
-        passes = []
+        passes, waits = [], []
         for _ in range(2):
-            before = spent()
+            before, clock = spent(), time.perf_counter()
             with rocerf.running(client):
                 effects.worst(directions, k)
+            waits.append(time.perf_counter() - clock)
             passes.append(spent() - before)
         before = time.process_time()
         with using("threads"):
@@ -220,34 +253,57 @@ def on_dask(model: rocerf.LogisticModel, people: Array, least: float) -> dict[st
         **began,
         "first_pass_seconds": passes[0],
         "pass_seconds": passes[1],
+        "pass_wall_seconds": waits[1],
         "first_pass_floors": passes[0] / least,
         "pass_floors": passes[1] / least,
+        "pass_floors_less_idle": (passes[1] - began["idle_share"] * waits[1]) / least,
         "same_pass_in_threads_seconds": here,
     }
 
 
+WHAT = ("steps", "retrained", "overhead", "dask")
+
+#: What is measured at which size where nothing is said.
+ALL = {10**5: ("steps",), 10**6: ("steps", "overhead", "retrained"), 10**7: ("steps", "dask")}
+
+
+def at_size(path: Path, rows: int, what: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The pieces of one size, each as it is done."""
+    base, least, model = anonymous(), 0.0, None
+    if "steps" in what:
+        row, model, people = steps(path, rows)
+        least = row["floor_seconds"]
+        yield f"steps {rows}", row
+    if model is None:
+        model, people = fitted(path)
+        least = floor(path, PEOPLE)
+    if "overhead" in what:
+        yield f"overhead {rows}", {"rows": rows, **overhead(model)}
+    if "dask" in what:
+        yield f"dask {rows}", {"rows": rows, "floor_seconds": least, **on_dask(model, people, least)}
+    if "retrained" in what:
+        row = retrained(model, people, base)
+        yield f"retrained {rows}", row | {"floor_seconds": least, "floors": row["seconds"] / least}
+
+
 def main() -> int:
-    """Print and record."""
-    named = dict(text.split("=") for text in sys.argv[1:] if "=" in text)
-    sizes = [int(float(text)) for text in sys.argv[1:] if "=" not in text] or [10**5, 10**6, 10**7]
-    retrained, dask = float(named.get("retrained", 1e6)), int(float(named.get("dask", max(sizes))))
-    found: dict[str, Any] = {"sizes": []}
+    """Print and record, piece by piece."""
+    named = [text for text in sys.argv[1:] if text[0].isalpha()]
+    if wrong := set(named) - {*WHAT, "equal"}:
+        raise SystemExit(f"expected sizes and some of {', '.join((*WHAT, 'equal'))}, got {', '.join(wrong)}")
+    what = tuple(name for name in named if name != "equal")
+    sizes = [int(float(text)) for text in sys.argv[1:] if not text[0].isalpha()]
+    tasks = {rows: what or ALL.get(rows, ("steps",)) for rows in sizes} or ({} if named else ALL)
     with tempfile.TemporaryDirectory() as folder:
-        for rows in sizes:
+        for rows, wanted in tasks.items():
             path = Path(folder) / "rows.parquet"
             write_table(path, rows)
-            row, model, people = at_size(path, rows, retrained)
-            found["sizes"].append(row)
-            print({key: value for key, value in row.items() if "retrained" not in key}, flush=True)
-            if rows == 10**6:
-                found["overhead"] = overhead(model)
-                print(found["overhead"], flush=True)
-            if rows == dask:
-                found["dask"] = {"rows": rows, **on_dask(model, people, row["floor_seconds"])}
-                print(found["dask"], flush=True)
-            write_record("out_of_core", found, seed=0, checksums={})
-    found["sizes"].sort(key=lambda row: row["rows"])
-    print("written:", write_record("out_of_core", found, seed=0, checksums={}))
+            for name, piece in at_size(path, rows, wanted):
+                print(name, piece, flush=True)
+                print("written:", add_to_record("out_of_core", {name: piece}, seed=0, checksums={}), flush=True)
+        if "equal" in named or not sys.argv[1:]:
+            found, checksums = measure_equality(Path(folder))
+            print("written:", add_to_record("out_of_core", {"equal": found}, seed=0, checksums=checksums))
     return 0
 
 

@@ -1,7 +1,8 @@
 """Passes over rows by the workers of a Dask cluster (``distributed``), a user's own or one at an address.
 
 Neighbouring chunks go to a worker as one task, which merges what they give; what tasks give is merged by further
-tasks, two and two, so that one result comes back. What is sent is the pass itself with its parameters: rows on the disk
+tasks, two and two, so that one result comes back. The same rows go to the same worker in every pass, unless it is gone
+or behind, since it has decoded them already. What is sent is the pass itself with its parameters: rows on the disk
 (:meth:`rocerf.TrainingSet.from_parquet`) go as a way to their files, and every worker decodes the row groups that it is
 asked for, once. Parameters that are large are scattered to the workers once a pass. A pass that holds a large array, as
 passes over rows in memory do, stays in this process, in threads.
@@ -91,15 +92,20 @@ class DaskRunner:
 
     def _sent(self, sent: bytes, chunks: Sequence[slice], *, scattered: bool) -> Any:
         client = self.client
-        threads = sum(client.nthreads().values())
-        if not threads:
+        if not client.nthreads():
             client.wait_for_workers(1, timeout=PATIENCE)
-            threads = sum(client.nthreads().values())
-        size = max(1, -(-len(chunks) // (TASKS_A_THREAD * threads)))
+        threads = [worker for worker, count_ in sorted(client.nthreads().items()) for _ in range(count_)]
+        size = max(1, -(-len(chunks) // (TASKS_A_THREAD * len(threads))))
         options = {"pure": False, "retries": RETRIES}
         # To all workers, so that no one of them takes it with it.
         what = client.scatter(sent, broadcast=True, hash=False) if scattered else sent
-        level = [client.submit(_part, what, chunks[at : at + size], **options) for at in range(0, len(chunks), size)]
+        level = []
+        for at in range(0, len(chunks), size):
+            own = threads[at * len(threads) // len(chunks)]
+            task = client.submit(
+                _part, what, chunks[at : at + size], workers=[own], allow_other_workers=True, **options
+            )
+            level.append(task)
         done, total = count(1), len(level)
         for task in level:
             task.add_done_callback(lambda _: tell_of(next(done), total))

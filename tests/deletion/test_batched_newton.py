@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 
 from nasty import problems
 from problems import random_training_set
 from rocerf import LogisticModel, TrainingSet
-from rocerf.deletion import squares
+from rocerf.deletion import hessians, squares
 from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.deletions import Deletions
+from rocerf.passes import using
 
 OPTIONS = [{"C": 1.0}, {"gamma": 0.02}, {"C": 5.0, "fit_intercept": False}, {"C": 0.5, "class_weight": {0: 2.0}}]
 
@@ -168,3 +173,65 @@ def test_the_batches_of_a_model_are_made_once_and_let_it_go() -> None:
     gc.collect()
     assert model_gone() is None
     assert made() is None
+
+
+@pytest.mark.parametrize("options", [{"C": 1.0}, {"gamma": 1e-4}, {"C": 1.0, "class_weight": {0: 2.0}}])
+@pytest.mark.parametrize("far", [0.0, 1e9])
+def test_a_rough_look_sees_what_a_full_one_does(options: dict, far: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single precision errs by millionths of what a deletion changes, wherever a column's numbers begin."""
+    monkeypatch.setattr(hessians, "SAMPLE", 64)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    y = rng.random(3000) < 1.0 / (1.0 + np.exp(1.0 - X.sum(axis=1)))
+    X[:, 0] += far
+    model = LogisticModel.fit(TrainingSet(X, y.astype(int)), **options)
+    models = BatchedNewton(model)
+    assert models._rough is not None
+    deletions = Deletions.of(random_sets(3000, 8, 40), 40)
+    thetas, directions = models.first_guess(deletions), rng.normal(size=(8, 5))
+    rough, full = models.look(thetas, deletions, rough=True), models.look(thetas, deletions)
+    assert rough.pulls.dtype == np.float32
+    moved = np.sqrt(np.einsum("ij,ij->i", full.gradients, models.curvature.solve(full.gradients)))
+    away = rough.gradients - full.gradients
+    assert (np.sqrt(np.einsum("ij,ij->i", away, models.curvature.solve(away))) < 1e-5 + 1e-5 * moved).all()
+    found, wanted = (
+        models.harms(look, thetas, deletions, directions, leverage=True).values  # type: ignore[attr-defined]
+        for look in (rough, full)
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+    exact = [model.without(model.train.ids[deletions.set_of(place)]).theta for place in range(8)]
+    np.testing.assert_allclose(
+        model.design(X[:50]) @ models.converge(thetas, deletions).T,
+        model.design(X[:50]) @ np.transpose(exact),
+        atol=1e-9,
+    )
+
+
+class Elsewhere:
+    """A runner whose every chunk is worked on by a copy, as in another process: what is not returned is lost."""
+
+    def run(self, partial: Any, merge: Any, chunks: Sequence[slice]) -> Any:
+        parts = [cloudpickle.loads(cloudpickle.dumps(partial))(chunk) for chunk in chunks]
+        return reduce(merge, parts)
+
+
+@pytest.mark.parametrize("sample", [64, 10**6])
+def test_what_chunks_find_comes_back_from_elsewhere(sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks and harms, in single and double precision, of a table of several chunks that is sent to workers."""
+    monkeypatch.setattr(hessians, "SAMPLE", sample)
+    model = LogisticModel.fit(random_training_set(6, n=9000), C=1.0)
+    models = BatchedNewton(model)
+    assert (models._rough is None) == (sample > 64)
+    deletions = Deletions.of(random_sets(9000, 3, 20), 20)
+    thetas = models.first_guess(deletions)
+
+    def seen() -> list[np.ndarray]:
+        looks = [models.look(thetas, deletions, rough=rough) for rough in (False, True)]
+        harms = [models.harms(look, thetas, deletions, thetas, leverage=True).values for look in looks]  # type: ignore[attr-defined]
+        return [*(part for look in looks for part in look), *harms]
+
+    here = seen()
+    with using(Elsewhere()):
+        elsewhere = seen()
+    for one, other in zip(here, elsewhere, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -76,7 +76,7 @@ def test_models_converge_to_exact_retraining_however_hessians_are_kept(
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_systems_by_rows_are_those_by_matrices(options: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hessians, "RESIDUAL", 1e-12)
+    monkeypatch.setattr(hessians, "RESIDUAL", 1e-6)
     model = LogisticModel.fit(random_training_set(2, n=60), **options)
     sets, rng = random_sets(60, 7, 4), np.random.default_rng(0)
     deletions, thetas = Deletions.of(sets, 4), model.theta + 0.1 * rng.normal(size=(7, len(model.theta)))
@@ -87,8 +87,10 @@ def test_systems_by_rows_are_those_by_matrices(options: dict, monkeypatch: pytes
         look = models.look(thetas, deletions)
         other = models.hessians.less(look.hessians, np.full((7, 1), 0.01), np.ones((7, 1), np.intp), np.zeros((7, 1)))
         found.append((look.gradients, models.solve(look.hessians, vectors), models.solve(other, vectors)))
-    for one, two in zip(*found, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-8, atol=1e-9)
+    (gradients, *solved), (others, *solved_by_rows) = found
+    np.testing.assert_allclose(gradients, others, rtol=1e-8, atol=1e-9)
+    for one, two in zip(solved, solved_by_rows, strict=True):  # products with rows are in single precision
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
 
 
 def test_a_system_without_solution_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.streamed_newton import StreamedNewton
+from rocerf.deletion.worst_rows import k_smallest
 from rocerf.passes import using
 
 OPTIONS: list[dict[str, Any]] = [{"C": 1.0}, {"gamma": 1e-3}, {"C": np.inf}, {"C": 1.0, "fit_intercept": False}]
@@ -126,3 +128,19 @@ def test_a_threshold_that_is_too_low_misses_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(streamed_rows, "LONG_CHUNK", 40)
     squeezed = models.harms_of_full_model(directions).worst(30, 30)
     assert [truth.set_of(m).tolist() for m in range(4)] == [squeezed.set_of(m).tolist() for m in range(4)]
+
+
+def test_what_a_chunk_keeps_is_sent_as_one_part() -> None:
+    """Parts of different widths of whole numbers, sent and joined again: the same smallest values."""
+    rng = np.random.default_rng(0)
+    parts = [
+        (rng.integers(0, 5, 40).astype(np.uint8), rng.normal(size=40), rng.integers(0, most, 40).astype(kind))
+        for most, kind in ((200, np.uint8), (60_000, np.uint16), (10**7, np.uint32))
+    ]
+    kept = threshold_pass._Below(parts, 120, 5, 3)
+    sent = pickle.loads(pickle.dumps(kept))
+    assert (len(sent.parts), sent.held, sent.people, sent.k) == (1, 120, 5, 3)
+    for both in (sent, sent.joined(threshold_pass._Below(parts[:1], 40, 5, 3))):
+        parts_of = parts if both is sent else [*parts, parts[0]]
+        mine, theirs = k_smallest(both.parts, 5, 3), k_smallest(parts_of, 5, 3)
+        assert [mine.of(p).tolist() for p in range(5)] == [theirs.of(p).tolist() for p in range(5)]

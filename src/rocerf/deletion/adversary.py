@@ -21,7 +21,8 @@ from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError
 from rocerf.models.model import Classifier
 from rocerf.models.options import checked_seed
-from rocerf.types import Array, Places, Progress
+from rocerf.progress import Telling, shown
+from rocerf.types import Array, Places
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,13 +71,16 @@ class Adversary:
         return same
 
     @overload
-    def attack(self, points: Points, *, progress: Progress | None = None) -> Attacks: ...
+    def attack(self, points: Points, *, progress: Telling = None) -> Attacks: ...
 
     @overload
-    def attack(self, points: Point, *, progress: Progress | None = None) -> Attack: ...
+    def attack(self, points: Point, *, progress: Telling = None) -> Attack: ...
 
-    def attack(self, points: Point | Points, *, progress: Progress | None = None) -> Attack | Attacks:
-        """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`."""
+    def attack(self, points: Point | Points, *, progress: Telling = None) -> Attack | Attacks:
+        """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`.
+
+        ``progress=True`` shows how far it is; a function is called with (done, total).
+        """
         if np.ndim(points) == 1:
             return self.attack_all(self._matrix(np.asanyarray(points)[None, :]))[0]
         return self.attack_all(self._matrix(points), progress=progress)
@@ -98,7 +102,7 @@ class Adversary:
         *,
         stop_below: Array | None = None,
         known: list[Places] | None = None,
-        progress: Progress | None = None,
+        progress: Telling = None,
     ) -> Attacks:
         """The worst deletions for P points (P, d).
 
@@ -106,4 +110,5 @@ class Adversary:
         A point whose score was brought below its ``stop_below`` (P,) is not attacked further: what is
         reported for it is a true retraining, but perhaps not the worst.
         """
-        return self._attacker.attack(X, Search(self.effort, self.seed, stop_below, known, progress))
+        with shown((progress, "points")) as (tell,):
+            return self._attacker.attack(X, Search(self.effort, self.seed, stop_below, known, tell))

@@ -55,6 +55,17 @@ class Attack:
     share: float = 1.0
     models: int = 1
 
+    def plot(self) -> Picture:
+        """The point's score after the worst deletion found for it; accepted from 0 on."""
+        from rocerf.deletion.attack_pictures import draw_attack
+
+        return draw_attack(self)
+
+    def _repr_html_(self) -> str:
+        from rocerf.deletion.attack_pictures import attack_html
+
+        return attack_html(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Attacks:
@@ -114,30 +125,14 @@ class Attacks:
 
     def plot(self) -> Picture:
         """Every point's score after the worst deletion found for it, from low to high; accepted from 0 on."""
-        from rocerf.drawing import COLOURS, Picture, canvas
+        from rocerf.deletion.attack_pictures import draw_attacks
 
-        scores = np.sort(self.scores)
-        finite = np.where(np.isfinite(scores), scores, np.nan)
-        kept = int((scores >= 0).sum())
-        with canvas(6.4, 3.2) as (figure, (axes,)):
-            for mask, name, marker in ((scores >= 0, "retrained", "^"), (scores < 0, "roar", "v")):
-                axes.plot(np.flatnonzero(mask), finite[mask], marker, color=COLOURS[name], markersize=5)
-            axes.axhline(0, color="0.3", linewidth=1)
-            axes.set_xlabel("points, from the most harmed on")
-            axes.set_ylabel("score after the deletion")
-            axes.set_title(f"{kept} of {len(scores)} points survive the worst deletion found", loc="left")
-        return Picture(f"{kept} of {len(scores)} points survive the worst deletion found for them.", figure)
+        return draw_attacks(self)
 
     def _repr_html_(self) -> str:
-        from rocerf.html import Table
+        from rocerf.deletion.attack_pictures import attacks_html
 
-        rows = [
-            (str(place), f"{score:.3f}", "accepted" if score >= 0 else "refused", found, str(int(count)))
-            for place, (score, found, count) in enumerate(
-                zip(self.scores, self.found_by, self.retrainings, strict=True)
-            )
-        ]
-        return Table(("point", "score after the deletion", "", "found by", "models retrained"), rows[:20]).html()
+        return attacks_html(self)
 
     @property
     def deleted_ids(self) -> tuple[NDArray[Any], ...]:

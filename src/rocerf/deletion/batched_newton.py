@@ -10,7 +10,6 @@ Signs and factors are those of :mod:`rocerf.models.logistic.objective`; deletion
 
 from __future__ import annotations
 
-import operator
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,10 +31,11 @@ from rocerf.deletion.hessians import (
     RowWeights,
     Sampled,
     most_alone,
-    shortened,
     solve_each,
 )
 from rocerf.deletion.looks import Look, RowCurvatures, decrements, unless_lost
+from rocerf.deletion.rough_rows import RoughRows
+from rocerf.deletion.row_harms import Levers, row_harms
 from rocerf.deletion.squares import Squares
 from rocerf.errors import ModelError, NotConvergedError
 from rocerf.models.logistic.objective import ROUNDING, TOLERANCE
@@ -55,6 +55,9 @@ ESTIMATED_STEPS = 7
 #: Newton's decrement from which on Hessians no longer change by more than they are off where they are estimated.
 NEAR_OPTIMUM = 0.02
 
+#: Newton's decrement up to which passes in single precision lead, where there are any.
+ROUGH_ENDS = 1e-3
+
 #: A guess from which Newton's decrement is larger than this is poor, and gets up to so many more passes.
 POOR_GUESS = 0.5
 MORE_PASSES = 3
@@ -64,7 +67,6 @@ MOST_SOLVED = 2**25
 
 #: Up to so many rows and columns leverages are computed anew at every model; above, those at the full model serve.
 EXACT_LEVERAGE_ROWS, EXACT_LEVERAGE_COLUMNS = 4096, 120
-
 
 #: Entries of the design rows from which these are read chunk by chunk and not held.
 HELD = 2**22
@@ -77,9 +79,10 @@ class BatchedNewton:
     def of(cls, model: ExactModel) -> BatchedNewton:
         """The one for this model, made once however many adversaries ask; of many rows none is held."""
         if model not in _MADE:
+            from rocerf.deletion.kinked_newton import KinkedNewton
             from rocerf.deletion.streamed_newton import StreamedNewton
 
-            _MADE[model] = (StreamedNewton if streams(model) else cls)(model)
+            _MADE[model] = (KinkedNewton if model.kinked else StreamedNewton if streams(model) else cls)(model)
         return _MADE[model]
 
     def __init__(self, model: ExactModel) -> None:
@@ -112,6 +115,14 @@ class BatchedNewton:
         return self._exactly
 
     @cached_property
+    def _rough(self) -> RoughRows | None:
+        """The rows in single precision, where they are many."""
+        if not isinstance(self.hessians, Sampled):
+            return None
+        weights = self.weights if self._weighted else None
+        return RoughRows(self.signed, weights, self.theta, self.curvature, self.loss)
+
+    @cached_property
     def _exactly(self) -> Matrices:
         return Matrices(self.squares, self.curvature, self.penalised)
 
@@ -136,7 +147,7 @@ class BatchedNewton:
 
     def prepare(self) -> None:
         """Make what all workers share, before they do."""
-        _ = self._lengths, self._solved, None if self.hessians.afterwards else self.squares.kept
+        _ = self._lengths, self._solved, self._rough, None if self.hessians.afterwards else self.squares.kept
 
     def push(self, rows: Any = slice(None)) -> Array:
         """How hard rows pull on the full model: the length of their gradients in the metric of the Hessian."""
@@ -173,9 +184,8 @@ class BatchedNewton:
         cross = x @ solved.transpose(0, 2, 1)
         left = np.eye(rows.shape[1]) - (gone * self.loss.curvature_of_pull(pulls))[:, :, None] * cross
         moves = solve_each(left, gone * self.sign[rows] * pulls)
-        penalty = self.objective.penalty.per_row * amounts.sum(axis=1)[:, None]
-        shrunk = penalty * self.curvature.solve(self.penalised * theta)
-        return unless_lost(theta + self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk, rows, amounts))
+        shrunk = amounts.sum(axis=1)[:, None] * self.curvature.solve(self.shares(theta))
+        return self.moved(theta, self._damped((moves[:, None, :] @ solved)[:, 0, :] + shrunk, rows, amounts))
 
     def carried(self, thetas: Array, hessians: Array, before: Deletions, after: Deletions) -> Array:
         """One Newton step for each model retrained without ``before`` (parameters (M, p), Hessians as kept) towards
@@ -190,31 +200,40 @@ class BatchedNewton:
         scores = XS @ thetas if thetas.ndim == 1 else (XS @ thetas[:, :, None])[:, :, 0]
         pulls = self.loss.quick_pull(sign * scores)
         gradients = ((gone * sign * pulls)[:, None, :] @ XS)[:, 0, :]
-        penalty = (self.objective.penalty.per_row * amounts.sum(axis=1))[:, None]
-        hessians = self.hessians.less(hessians, gone * self.loss.curvature_of_pull(pulls), rows, penalty)
-        moves = self.solve(hessians, gradients + penalty * self.penalised * thetas)
-        return unless_lost(thetas + self._damped(moves, rows, amounts))
+        count = amounts.sum(axis=1)[:, None]
+        lighter = self.objective.penalty.per_row * count
+        hessians = self.hessians.less(hessians, gone * self.loss.curvature_of_pull(pulls), rows, lighter)
+        moves = self.solve(hessians, gradients + count * self.shares(thetas))
+        return self.moved(thetas, self._damped(moves, rows, amounts))
+
+    def shares(self, thetas: Array) -> Array:
+        """What each row brings of the penalty's gradient at parameters (..., p)."""
+        return np.asarray(self.objective.penalty.per_row * self.penalised * thetas)
+
+    def moved(self, thetas: Array, moves: Array) -> Array:
+        """Parameters ((p,) or (M, p)) after moves (M, p); NaN where they are lost."""
+        return unless_lost(thetas + moves)
 
     def look(
-        self, thetas: Array, deletions: Deletions, hessians: Array | None = None, *, exactly: bool = False
+        self,
+        thetas: Array,
+        deletions: Deletions,
+        hessians: Array | None = None,
+        *,
+        exactly: bool = False,
+        rough: bool = False,
     ) -> Look:
         """One pass over the rows at these parameters (M, p); known Hessians are taken over as they are.
 
-        With ``exactly`` Hessians that would be estimated are made from all rows.
+        With ``exactly`` Hessians that would be estimated are made from all rows. ``rough`` is in single precision,
+        where rows are many.
         """
         kept = self._exactly if exactly and isinstance(self.hessians, Sampled) else self.hessians
-
-        def partial(rows: slice) -> tuple[Array, Array | float, list[Array]]:
-            x = self.signed[rows]
-            pulls = self.loss.quick_pull(thetas @ x.T)
-            curved: Array | float = 0.0  # sum_i w_i l''_i x_i x_i' for every model
-            if hessians is None and not kept.afterwards:
-                curved = kept.partial(self._times_weights(self.loss.curvature_of_pull(pulls), rows), rows)
-            pulling = pulls * self.weights[rows] if self._weighted else pulls
-            return pulling @ x, curved, [pulls]
-
-        gradients, curved, parts = over_rows(partial, added, len(self.X), self.squares.chunk)
-        pulls = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        curved: Array | float = 0.0  # sum_i w_i l''_i x_i x_i' for every model
+        if rough and not exactly and self._rough is not None:
+            gradients, pulls = self._rough.look(thetas, self.squares.chunk)
+        else:
+            gradients, curved, pulls = self._seen(thetas, kept if hessians is None and not kept.afterwards else None)
         rows, lam = deletions.rows, self._strength(deletions)
         gone, pulled = deletions.amounts * self.weights[rows], np.take_along_axis(pulls, rows, axis=1)
         lost = ((gone * self.sign[rows] * pulled)[:, None, :] @ self.X[rows])[:, 0, :]
@@ -229,6 +248,20 @@ class BatchedNewton:
             )
         return Look(gradients, hessians, pulls)
 
+    def _seen(self, thetas: Array, kept: Hessians | None) -> tuple[Array, Array | float, Array]:
+        """Gradients (M, p) of all rows, what they add to Hessians if these are asked for, and pulls (M, n)."""
+
+        def partial(rows: slice) -> tuple[Array, Array | float, list[Array]]:
+            x = self.signed[rows]
+            own = self.loss.quick_pull(thetas @ x.T)
+            curved: Array | float = 0.0
+            if kept is not None:
+                curved = kept.partial(self._times_weights(self.loss.curvature_of_pull(own), rows), rows)
+            return (own * self.weights[rows] if self._weighted else own) @ x, curved, [own]
+
+        gradients, added_up, pulls = over_rows(partial, added, len(self.X), self.squares.chunk)
+        return gradients, added_up, np.concatenate(pulls, axis=1)
+
     def _times_weights(self, values: Array, rows: slice | Places) -> Array:
         """These values (M, m) of rows, times the rows' weights, in place."""
         if self._weighted:
@@ -242,7 +275,7 @@ class BatchedNewton:
 
     def _damped(self, moves: Array, rows: Places, amounts: Array) -> Array:
         """Steps (M, p) of models without amounts (M, w) of rows (M, w), shortened where columns are many."""
-        return shortened(moves, self.X, rows, amounts) if isinstance(self.hessians, RowWeights) else moves
+        return self.hessians.shortened(moves, rows, amounts) if isinstance(self.hessians, RowWeights) else moves
 
     def nearly(
         self, guesses: Array, deletions: Deletions, poor: float = POOR_GUESS
@@ -252,23 +285,23 @@ class BatchedNewton:
         Where the models were seen, where they are one step on, what was seen, and which of them are still astray: there
         may be no such model at all.
         """
-        thetas, look = guesses.copy(), self.look(guesses, deletions)
+        thetas, look = guesses.copy(), self.look(guesses, deletions, rough=True)
         moves = self._moves(look, deletions)
         for passes in range(MORE_PASSES + 1):
             far = np.flatnonzero(~(decrements(moves, look.gradients) <= poor))
             if not len(far) or passes == MORE_PASSES:
                 break
-            thetas[far] = unless_lost(thetas[far] - moves[far])
-            again = self.look(thetas[far], deletions[far])
+            thetas[far] = self.moved(thetas[far], -moves[far])
+            again = self.look(thetas[far], deletions[far], rough=True)
             for seen, anew in zip(look, again, strict=True):
                 seen[far] = anew
             moves[far] = self._moves(again, deletions[far])
         astray = np.union1d(far, np.flatnonzero(self._separated(look, deletions)))
-        return thetas, unless_lost(thetas - moves), look, astray
+        return thetas, self.moved(thetas, -moves), look, astray
 
     def _separated(self, look: Look, deletions: Deletions) -> NDArray[np.bool_]:
         """Which models (M,) go without a penalty and get every remaining row right: larger ones are always better."""
-        if self.objective.penalty.per_model or self.objective.penalty.per_row:
+        if not self.objective.penalty.none:
             return np.zeros(len(look.pulls), dtype=bool)
         wrong = (look.pulls >= self.loss.pull(np.zeros(1))) & (self.weights > 0)
         model, place = np.nonzero(deletions.amounts >= 1.0)
@@ -286,16 +319,19 @@ class BatchedNewton:
         arrived = np.zeros(len(thetas), dtype=bool)
         previous = np.full(len(thetas), np.inf)
         hessians: Array | None = None
+        rough = self._rough is not None
         most = MOST_DAMPED_STEPS if isinstance(self.hessians, RowWeights) else MAX_STEPS
         for step in range(most if len(open_) else 0):
-            look = self.look(thetas[open_], deletions[open_], hessians, exactly=step >= ESTIMATED_STEPS)
+            rough = rough and step < ESTIMATED_STEPS
+            exactly = step >= ESTIMATED_STEPS
+            look = self.look(thetas[open_], deletions[open_], hessians, exactly=exactly, rough=rough)
             move = self._moves(look, deletions[open_])
             decrement = decrements(move, look.gradients)
-            thetas[open_] = unless_lost(thetas[open_] - move)
+            thetas[open_] = self.moved(thetas[open_], -move)
             settled = decrement <= TOLERANCE
             settled |= (decrement < ROUNDING) & (decrement > previous[open_] / 2)
-            settled &= ~self._separated(look, deletions[open_])
-            previous[open_] = np.where(np.isfinite(decrement), decrement, np.inf)
+            settled &= ~self._separated(look, deletions[open_]) & (not rough)
+            previous[open_] = np.where(np.isfinite(decrement) & (not rough), decrement, np.inf)
             arrived[open_[settled]] = True
             onward = ~settled & ~np.isnan(thetas[open_]).any(axis=1)
             open_ = open_[onward]
@@ -303,6 +339,7 @@ class BatchedNewton:
                 break
             # Near the optimum the Hessian no longer changes: two fresh ones, then keep it. An estimated one is kept as
             # soon as the optimum is near: another estimate would be no better.
+            rough = rough and bool((decrement[onward] > ROUGH_ENDS).any())
             if isinstance(self.hessians, Sampled) and step + 1 < ESTIMATED_STEPS:
                 keep = bool((decrement[onward] < NEAR_OPTIMUM).all())
             else:
@@ -328,56 +365,29 @@ class BatchedNewton:
         """
         solved = self.solve(look.hessians, directions)
         lengths = self._lengths_at(look.hessians) if leverage else self._lengths
-        per_row = self.objective.penalty.per_row
-        shrunk = (per_row * (self.penalised * thetas * solved).sum(axis=1))[:, None] if per_row else None
-
-        def partial(rows: slice) -> list[Array]:
-            pulls = look.pulls[:, rows]
-            harms = solved @ self.signed[rows].T
-            harms *= pulls
-            self._times_weights(harms, rows)
-            if shrunk is not None:
-                harms += shrunk
-            if leverage:
-                levers = self._levers(pulls, lengths[..., rows], self.weights[rows])
-                np.minimum(levers, 0.999, out=levers)
-                harms /= np.subtract(1.0, levers, out=levers)
-            return [harms]
-
-        parts: list[Array] = over_rows(partial, operator.add, len(self.X), self.squares.chunk)
-        harms = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        if leverage:
-            model, place = np.nonzero(deletions.amounts > 0)
-            gone = deletions.rows[model, place]
-            own = lengths[gone] if lengths.ndim == 1 else lengths[model, gone]
-            levers = self._levers(look.pulls[model, gone], own, self.weights[gone])
-            first = np.unique(model * len(self.X) + gone, return_index=True)[1]  # a row may be named twice
-            model, gone, levers = model[first], gone[first], levers[first]
-            harms[model, gone] *= (1.0 - np.minimum(levers, 0.999)) / (1.0 + levers)
-        return HarmsAtHand(harms)
+        shares = self.shares(thetas)
+        shrunk = (shares * solved).sum(axis=1)[:, None] if shares.any() else None
+        rough = self._rough if look.pulls.dtype == np.float32 else None
+        signed, toward = (self.signed, solved) if rough is None else (rough.rows, rough.along(solved))
+        levers = Levers(self.loss, lengths, self.weights) if leverage else None
+        weights = self.weights if self._weighted else None
+        return HarmsAtHand(row_harms(signed, toward, look.pulls, weights, shrunk, levers, deletions))
 
     def harms_of_full_model(self, directions: Array) -> Harms:
         """How each row's deletion changes the scores of points (M, p), at the model as it is."""
         none = Deletions(np.zeros((1, 1), np.intp), np.zeros((1, 1)))
-        look = self.look(self.theta[None, :], none, self.hessian[None])  # one model for all points
+        look = self.look(self.theta[None, :], none, self.hessian[None], rough=True)  # one model for all points
         hessians = np.broadcast_to(self.hessian, (len(directions), *self.hessian.shape))
         return self.harms(look._replace(hessians=hessians), self.theta[None, :], none, directions, leverage=True)
 
     def no_harms(self, count: int) -> Harms:
         """Of models of which nothing is known yet."""
-        return HarmsAtHand(np.zeros((count, len(self.X))))
-
-    def _levers(self, pulls: Array, lengths: Array, weights: Array) -> Array:
-        """Leverages of rows by their pulls (M, m) and lengths (m,) or (M, m)."""
-        return np.asarray(self.loss.curvature_of_pull(pulls) * (lengths * weights))
+        return HarmsAtHand(np.zeros((count, len(self.X)), np.float64 if self._rough is None else np.float32))
 
     def _lengths_at(self, hessians: Array) -> Array:
         """``x_i'H^-1 x_i`` for every row: of each model (M, n), or of the full one (n,) where there are many rows."""
-        if (
-            isinstance(self.hessians, RowWeights)
-            or len(self.X) > EXACT_LEVERAGE_ROWS
-            or self.X.shape[1] > EXACT_LEVERAGE_COLUMNS
-        ):
+        n, p = self.X.shape
+        if isinstance(self.hessians, RowWeights) or n > EXACT_LEVERAGE_ROWS or p > EXACT_LEVERAGE_COLUMNS:
             return self._lengths
         try:
             inverse = np.linalg.inv(hessians)
@@ -393,4 +403,4 @@ _MADE: WeakKeyDictionary[ExactModel, BatchedNewton] = WeakKeyDictionary()
 def streams(model: ExactModel) -> bool:
     """Whether the rows of a model are too many to be held, and its columns few enough to walk over them."""
     n, p = len(model.train), model.design.width
-    return p < WIDE and n > EXACT_LEVERAGE_ROWS and n * p > HELD
+    return not model.kinked and p < WIDE and n > EXACT_LEVERAGE_ROWS and n * p > HELD

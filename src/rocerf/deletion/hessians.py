@@ -188,7 +188,7 @@ class Sampled(Matrices):
 
     def undeleted(self, added: Array | float, weights: Weights) -> Array:
         """The full model's, with the estimated change."""
-        change = weights.of(self._rows)
+        change = np.asarray(weights.of(self._rows), np.float64)
         change -= self._then
         change *= self._shares
         parts = [self._sample.of(change[:, part], part) for part in chunks(len(self._rows), self._sample.chunk)]
@@ -210,6 +210,9 @@ class RowWeights(Hessians):
     def __init__(self, X: Array, curvature: Curvature, penalised: Array, weights: Array, strength: float) -> None:
         self._X, self._curvature, self._penalised = X, curvature, penalised
         self.full = np.append(weights, strength)
+        # Single precision and unit lengths: a step is solved for to a thousandth, and repaired by the next one.
+        self._unit = 1.0 / np.sqrt(np.diagonal(curvature.hessian))
+        self._scaled = np.asarray(X * self._unit, np.float32)
 
     def partial(self, curvatures: Array, rows: slice) -> float:
         """Nothing: the weights are all there is to know."""
@@ -262,26 +265,25 @@ class RowWeights(Hessians):
         size[open_] = left
         return np.asarray(open_[left > goal[open_]])
 
+    def shortened(self, moves: Array, rows: Places, amounts: Array) -> Array:
+        """Newton steps (M, p) shortened to ``log(1 + D)/D``, D their largest move of the score of any row.
+
+        Rows (M, w) that are wholly deleted, by their amounts (M, w), do not count, though their scores move most. So
+        shortened, a step on the logistic loss always descends. With few columns whole steps hardly ever fail; with
+        nearly as many as rows, a deletion can move scores by any amount.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = np.abs(np.asarray(moves / self._unit, np.float32) @ self._scaled.T)
+            model, place = np.nonzero(amounts >= 1.0)
+            moved[model, rows[model, place]] = 0.0
+            largest = np.asarray(moved.max(axis=1, keepdims=True), np.float64)
+            return np.where(largest > WHOLE_MOVE, np.log1p(largest) / largest, 1.0) * moves
+
     def _times(self, hessians: Array, vectors: Array) -> Array:
-        """``H v`` for each of M."""
-        scores = vectors @ self._X.T
+        """``H v`` for each of M, to single precision."""
+        scores = np.asarray(vectors / self._unit, np.float32) @ self._scaled.T
         scores *= hessians[:, :-1]
-        return scores @ self._X + hessians[:, -1:] * self._penalised * vectors
-
-
-def shortened(moves: Array, X: Array, rows: Places, amounts: Array) -> Array:
-    """Newton steps (M, p) shortened to ``log(1 + D)/D``, D their largest move of the score of any row of X (n, p).
-
-    Rows (M, w) that are wholly deleted, by their amounts (M, w), do not count, though their scores move most. So
-    shortened, a step on the logistic loss always descends. With few columns whole steps hardly ever fail; with nearly
-    as many as rows, a deletion can move scores by any amount.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        moved = np.abs(moves @ X.T)
-        model, place = np.nonzero(amounts >= 1.0)
-        moved[model, rows[model, place]] = 0.0
-        largest = moved.max(axis=1, keepdims=True)
-        return np.where(largest > WHOLE_MOVE, np.log1p(largest) / largest, 1.0) * moves
+        return (scores @ self._scaled) / self._unit + hessians[:, -1:] * self._penalised * vectors
 
 
 def squares_of(x: Array, weights: Array) -> Array:

@@ -38,6 +38,10 @@ CHUNK_BYTES = 128 * 2**20
 DISK_CHUNK_BYTES = 8 * 2**20
 
 
+#: Rows noted for each person that is asked about, as a multiple of k, and bytes of the effects that are kept of them.
+NOTED, NOTED_BYTES = 1.25, 128 * 2**20
+
+
 class Effects(Protocol):
     """What a first-order promise asks about the rows."""
 
@@ -140,6 +144,21 @@ class EffectValues(RowValues):
                 yield rows.start + part.start, people.start, self.solved[people] @ found[part].T
 
 
+def sorted_rows(positions: Places) -> tuple[Places, Places]:
+    """The different ones of these positions (m,), ascending, and the place of each among them (m,).
+
+    >>> [found.tolist() for found in sorted_rows(np.array([7, 3, 7]))]
+    [[3, 7], [1, 0, 1]]
+    """
+    order = np.argsort(positions)
+    ordered = positions[order]
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    places = np.empty(len(ordered), np.intp)
+    places[order] = np.cumsum(first) - 1
+    return ordered[first], places
+
+
 class _InTheirOrder:
     """The row number of each position where positions are row numbers."""
 
@@ -174,11 +193,34 @@ class StreamedRowEffects:
         self._chunk = max(1, size // (8 * self._curvature.width))
         self._runner = runner_for(model.train.X)
         self.rows: Any = _InTheirOrder(len(model.train))
+        self._noted: Places = np.empty(0, np.intp)
+        self._few: RowEffects | None = None
 
     def worst(self, directions: Array, k: int) -> WorstRows:
-        """The at most k most harmful rows for each person, by one pass over the rows."""
+        """The at most k most harmful rows for each person, by one pass over the rows; a few more are noted."""
         values, n = EffectValues(self._gradients, self._curvature.solve(directions)), len(self.rows)
-        return worst_by_threshold(values, k, n, self._chunk, self._runner, sampled_rows(n))
+        found = worst_by_threshold(values, int(NOTED * k), n, self._chunk, self._runner, sampled_rows(n))
+        self._note(found.positions)
+        return found.smallest(k)
+
+    def _note(self, positions: Places) -> None:
+        """Rows that may be among the worst for others: as many as there is room for, drawn evenly."""
+        noted = sorted_rows(np.concatenate([self._noted, positions]))[0]
+        most = max(1, NOTED_BYTES // (8 * self._curvature.width))
+        if len(noted) > most:
+            noted = np.sort(np.random.default_rng(0).choice(noted, most, replace=False))
+        self._noted, self._few = noted, None
+
+    @property
+    def few(self) -> RowEffects | None:
+        """The effects of the rows noted so far; None before the first question."""
+        if self._few is None and len(self._noted):
+            order = np.random.default_rng(0).permutation(self._noted)
+            vectors = np.empty((len(order), self._curvature.width))
+            for part in chunks(len(order), self._chunk):
+                vectors[part] = self._curvature.solve(self._gradients(order[part]))
+            self._few = RowEffects(vectors, order)
+        return self._few
 
     @property
     def _gradients(self) -> Callable[[Any], Array]:
@@ -189,7 +231,7 @@ class StreamedRowEffects:
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""
-        chosen, places = np.unique(worst.positions, return_inverse=True)
+        chosen, places = sorted_rows(worst.positions)
         indicator = csr_array((np.ones(len(places)), places, worst.starts), shape=(len(worst), len(chosen))).tocsc()
 
         def of_chunk(rows: slice) -> Array:

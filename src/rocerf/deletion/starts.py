@@ -110,7 +110,7 @@ def _relaxation(models: BatchedNewton, directions: Array, base: Harms, k: int, s
         if step == steps - 1:
             break
         look = models.look(thetas, present)
-        thetas = thetas - models.solve(look.hessians, look.gradients)
+        thetas = models.moved(thetas, -models.solve(look.hessians, look.gradients))
         look = models.look(thetas, present, look.hessians)
         vertex = models.harms(look, thetas, present, directions, leverage=False).worst(k, k)
     sets = []

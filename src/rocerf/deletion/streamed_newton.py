@@ -91,6 +91,10 @@ class StreamedNewton(BatchedNewton):
     def _solved(self) -> None:
         return None
 
+    @property
+    def _rough(self) -> None:
+        return None
+
     def stepped(self, thetas: Array, hessians: Array, rows: Places, amounts: Array) -> Array:
         """As :meth:`BatchedNewton.stepped`, for some models at a time."""
         step, deletions = super().stepped, Deletions(rows, amounts)
@@ -102,7 +106,13 @@ class StreamedNewton(BatchedNewton):
         return np.concatenate(made)
 
     def look(  # type: ignore[override]
-        self, thetas: Array, deletions: Deletions, hessians: Array | None = None, *, exactly: bool = False
+        self,
+        thetas: Array,
+        deletions: Deletions,
+        hessians: Array | None = None,
+        *,
+        exactly: bool = False,
+        rough: bool = False,
     ) -> StreamedLook:
         """One pass over the rows at these parameters (M, p); as :meth:`BatchedNewton.look`."""
         kept = self._exactly if exactly else self.hessians

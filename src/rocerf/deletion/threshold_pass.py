@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from rocerf.deletion.worst_rows import Flat, WorstRows, k_smallest, rank_in_samp
 from rocerf.passes import SERIAL, Runner, chunks, over_rows
 from rocerf.types import Array, Places
 
-#: Rows looked at to guess thresholds: those of a seeded draw.
-SAMPLE = 8192
+#: Rows looked at to guess thresholds, at least and at most, and in between one in so many: those of a seeded draw.
+SAMPLE, SAMPLE_MOST, SAMPLE_ONE_IN = 8192, 32_768, 128
 
 #: Entries of one block of values, and rows and people at most: it stays in cache.
 BLOCK, BLOCK_ROWS, BLOCK_PEOPLE = 2**17, 4096, 128
@@ -57,6 +57,11 @@ class _Below:
     people: int
     k: int
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Every array is a frame of its own on its way between processes, and blocks leave thousands of small ones.
+        whole: Any = tuple(map(np.concatenate, zip(*self.parts, strict=True)))
+        return _Below, ([whole], self.held, self.people, self.k)
+
     def joined(self, other: _Below) -> _Below:
         """Both together; selected from where they have become many."""
         parts, held = [*self.parts, *other.parts], self.held + other.held
@@ -76,22 +81,25 @@ class _Keeping:
 
     def __call__(self, rows: slice) -> _Below:
         kept = _Below([_NOTHING], 0, len(self.values), self.k)
+        # Most of what a pass keeps and a cluster sends are these: as small as they can be.
+        person, row = np.min_scalar_type(len(self.values)), np.min_scalar_type(rows.stop)
         for start, first, values in self.values.blocks(rows):
             flat = np.flatnonzero(values < self.thresholds[first : first + len(values), None])
             owners, columns = np.divmod(flat, values.shape[1])
-            part = owners + first, values.ravel()[flat], columns + start
+            part: Flat = (owners + first).astype(person), values.ravel()[flat], (columns + start).astype(row)
             kept = kept.joined(_Below([part], len(flat), kept.people, self.k))
         return kept
 
 
-_NOTHING: Flat = (np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp))
+_NOTHING: Flat = (np.empty(0, np.uint8), np.empty(0), np.empty(0, np.uint8))
 
 
 def sampled_rows(rows: int) -> Places:
     """Row numbers of the sample that suggests thresholds, ascending; all of a small table."""
     if rows <= SAMPLE:
         return np.arange(rows)
-    return np.sort(np.random.default_rng(0).choice(rows, SAMPLE, replace=False))
+    size = min(max(SAMPLE, rows // SAMPLE_ONE_IN), SAMPLE_MOST)
+    return np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
 
 
 def worst_by_threshold(values: RowValues, k: int, rows: int, chunk: int, runner: Runner, sample: Places) -> WorstRows:

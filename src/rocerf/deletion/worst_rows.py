@@ -16,8 +16,10 @@ pass over the rows. Working memory is bounded by the block sizes, k and p, whate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rocerf.passes import Threads, chunks, each
@@ -36,8 +38,8 @@ SAMPLE_LEAST = 1024
 SAMPLE_MOST = 8192
 
 
-#: Owners, values and positions of rows, one entry for each.
-Flat = tuple[Places, Array, Places]
+#: Owners, values and positions of rows, one entry for each; owners and positions are whole numbers of any size.
+Flat = tuple[NDArray[Any], Array, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,5 +282,7 @@ def k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
 def _by_owner(parts: list[Flat], people: int) -> WorstRows:
     """All entries of flat lists in any order."""
     owners, values, positions = map(np.concatenate, zip(*parts, strict=True))
-    order = np.argsort(owners, kind="stable")
-    return WorstRows.counted(positions[order], values[order], np.bincount(owners, minlength=people))
+    # Small numbers are sorted by counting.
+    order = np.argsort(owners.astype(np.uint16) if people < 2**16 else owners, kind="stable")
+    counts = np.bincount(owners.astype(np.intp, copy=False), minlength=people)
+    return WorstRows.counted(positions[order].astype(np.intp, copy=False), values[order], counts)

@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from rocerf.errors import OptionError
 from rocerf.models.identity import same_array
 from rocerf.models.model import ExactModel
 from rocerf.storage.state import State
@@ -40,6 +41,8 @@ class CertifiedAbout:
     def of(cls, model: ExactModel, k: int) -> Self:
         """Of this model and k, by this version."""
         objective, train = model.objective, model.train
+        if model.kinked:
+            raise OptionError("Expected a model with an L2 penalty to prove bounds about, got one with an L1 part.")
         return cls(
             k=k,
             design=model.training_design(),
