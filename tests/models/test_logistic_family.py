@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -68,7 +70,9 @@ def test_a_search_is_the_pipeline_it_chose_and_says_so() -> None:
     model = rocerf.from_pipeline(search, frame, y)
     np.testing.assert_array_equal(model.deployed_score(frame), search.decision_function(frame))
     assert any("search chose" in said for said in model.assumptions())
-    last = LogisticRegressionCV(cv=2, l1_ratios=(0.0,), use_legacy_attributes=False, scoring="accuracy", max_iter=500)
+    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters  # scikit-learn 1.7 has no such thing
+    asked: dict[str, Any] = {"l1_ratios": (0.0,), "use_legacy_attributes": False} if newer else {}
+    last = LogisticRegressionCV(cv=2, scoring="accuracy", max_iter=500, **asked)
     pipeline = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), last), frame, y)
     model = model_of(pipeline, frame, y)
     np.testing.assert_allclose(model.deployed_score(frame), log_odds(pipeline, frame))
@@ -135,4 +139,57 @@ print("held")
 def test_a_scorecard_is_answered_though_or_tools_brings_a_highs_of_its_own() -> None:
     # In a process of its own: of two libraries called libhighs only the first can be loaded.
     run = subprocess.run([sys.executable, "-c", SCORECARD], capture_output=True, text=True, timeout=600, check=False)
+    assert run.stdout.strip().endswith("held"), run.stderr
+
+
+@pytest.mark.parametrize("favourable", [0, 1])
+@pytest.mark.parametrize("threshold", [0.5, 0.7])
+def test_calibrations_of_one_frozen_classifier_are_a_threshold_on_its_score(threshold: float, favourable: int) -> None:
+    frame, y = applicants(200)
+    frozen = FrozenEstimator(fitted(usual(), frame, y))
+    several = CalibratedClassifierCV(frozen, cv=3, ensemble=True).fit(frame, y)
+    assert len(several.calibrated_classifiers_) == 3
+    model = rocerf.from_pipeline(several, frame, y, threshold=threshold, favourable=favourable)
+    accepted = several.predict_proba(frame)[:, favourable] >= threshold
+    np.testing.assert_array_equal(model.predict(frame), accepted.astype(int))
+    different = CalibratedClassifierCV(usual(), cv=2).fit(frame, y)
+    with pytest.raises(UnsupportedModelError, match=r"2 different ones whose probabilities are averaged.*Frozen"):
+        rocerf.from_pipeline(different, frame, y)
+
+
+def test_a_tuned_threshold_is_that_of_the_model_taken_over() -> None:
+    frame, y = applicants(200)
+    tuned = TunedThresholdClassifierCV(usual(), cv=2, random_state=0).fit(frame, y)
+    model = rocerf.from_pipeline(tuned, frame, y)
+    assert model.threshold == tuned.best_threshold_
+    np.testing.assert_array_equal(model.predict(frame), tuned.predict(frame))
+    of_scores = FixedThresholdClassifier(usual(), threshold=0.3, response_method="decision_function").fit(frame, y)
+    with pytest.raises(UnsupportedModelError, match="decides by the decision function"):
+        rocerf.from_pipeline(of_scores, frame, y)
+
+
+AFTERWARDS = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import rocerf
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 3))
+y = (X.sum(axis=1) + rng.normal(size=200) > 0).astype(int)
+model = rocerf.LogisticModel.fit(rocerf.TrainingSet(X, y))
+denied = X[model.predict(X) == 0][:3]
+before = rocerf.Rocerf(model, 2, cost="l1").explain(denied)
+from optbinning import OptimalBinning
+for solver in ("cp", "mip"):
+    assert OptimalBinning(solver=solver).fit(X[:, 0], y).status == "OPTIMAL"
+assert np.array_equal(before.costs, rocerf.Rocerf(model, 2, cost="l1").explain(denied).costs)
+print("held")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("optbinning") is None, reason="optbinning is not installed")
+def test_optbinning_can_be_imported_after_an_answer_was_given() -> None:
+    run = subprocess.run([sys.executable, "-c", AFTERWARDS], capture_output=True, text=True, timeout=600, check=False)
     assert run.stdout.strip().endswith("held"), run.stderr

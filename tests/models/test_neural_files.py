@@ -67,7 +67,9 @@ def test_a_network_from_torch_needs_its_module_again(name: str, tmp_path: Path) 
     model = from_torch(name, refit=refit_of(name), seed=3, threshold=0.6, weights=True)
     path = tmp_path / "model.npz"
     model.save(path)
-    with pytest.raises(FileFormatError, match=r"the module too.*came from torch.*pass NeuralModel\.load\(path, module"):
+    with pytest.raises(
+        FileFormatError, match=r"the module too.*came from torch.*give it: NeuralModel\.load\(path, module"
+    ):
         NeuralModel.load(path)
     skeleton = MODULES[name]()
     again = NeuralModel.load(path, module=skeleton, refit=refit_of(name))

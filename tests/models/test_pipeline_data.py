@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import hypothesis.strategies as st
@@ -13,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV, SGDClassifier
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -184,14 +185,11 @@ def test_an_affine_pipeline_stays_logistic() -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        LogisticRegression(l1_ratio=1.0, solver="liblinear"),
-        LogisticRegression(l1_ratio=0.5, solver="saga", max_iter=20000),
         LogisticRegression(C=np.inf, max_iter=2000),  # one-hot columns add up to one: no single optimum
-        LogisticRegressionCV(
-            cv=2, l1_ratios=(1.0,), solver="liblinear", use_legacy_attributes=False, scoring="accuracy"
-        ),
+        SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0),
+        SGDClassifier(loss="modified_huber", random_state=0),
     ],
-    ids=["l1", "elasticnet", "no penalty", "C chosen, l1"],
+    ids=["no penalty", "descent astray", "another loss"],
 )
 def test_logistic_regressions_that_cannot_be_followed_exactly_become_estimators(last: Any) -> None:
     frame, y = applicants(120)
@@ -201,6 +199,17 @@ def test_logistic_regressions_that_cannot_be_followed_exactly_become_estimators(
     model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
     assert isinstance(model, rocerf.EstimatorModel)
     np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))
+
+
+def test_what_a_search_chose_may_have_an_l1_penalty() -> None:
+    frame, y = applicants(120)
+    newer = "use_legacy_attributes" in signature(LogisticRegressionCV).parameters  # scikit-learn 1.7 says it otherwise
+    asked: dict[str, Any] = {"l1_ratios": (1.0,), "use_legacy_attributes": False} if newer else {"penalty": "l1"}
+    last = LogisticRegressionCV(cv=2, solver="liblinear", scoring="accuracy", tol=1e-8, **asked)
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), last), frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y)
+    assert model.kinked
+    np.testing.assert_allclose(model.score(frame), pipeline.decision_function(frame), atol=1e-4)
 
 
 @pytest.mark.slow
@@ -281,11 +290,14 @@ def test_an_estimator_must_take_the_rows_given() -> None:
         rocerf.from_pipeline(pipeline, frame.drop(columns="age"), y, otherwise="estimator")
 
 
-def test_a_threshold_of_its_own_must_be_said() -> None:
+def test_a_threshold_of_its_own_holds() -> None:
     frame, y = applicants(160)
     strict = FixedThresholdClassifier(usual(), threshold=0.8).fit(frame, y)
-    with pytest.raises(UnsupportedModelError, match=r"otherwise about \d+ of 160 training rows; .*threshold=\.\.\."):
-        rocerf.from_pipeline(strict, frame, y, otherwise="estimator")
+    taken = rocerf.from_pipeline(strict, frame, y)
+    assert isinstance(taken, rocerf.LogisticModel)
+    np.testing.assert_array_equal(taken.predict(frame), strict.predict(frame))
+    with pytest.raises(UnsupportedModelError, match=r"has itself, 0.8, got threshold=0.6; leave it out"):
+        rocerf.from_pipeline(strict, frame, y, threshold=0.6)
     with pytest.raises(UnsupportedModelError, match="otherwise about"):
         rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.6)
     model = rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.8)

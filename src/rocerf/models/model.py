@@ -32,7 +32,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import UnsupportedModelError
 from rocerf.models.additive import AdditiveDesign
 from rocerf.models.ensembles import Ensemble, SmoothEnsemble
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Mask, Progress
 from rocerf.words import Said
 
 if TYPE_CHECKING:
@@ -381,6 +381,15 @@ class ExactModel(LinearModel, Refittable, Protocol):
     def weighs_anew(self) -> bool:
         """Whether class weights are other ones when rows are deleted."""
         return False
+
+    @property
+    def kinked(self) -> bool:
+        """Whether its objective has kinks (an L1 penalty), so that first order and proofs do not hold for it."""
+        return False
+
+    def determined(self, X: Array) -> Mask:
+        """Where the training rows say what the score of points (P, d) is; (P,)."""
+        return np.ones(len(X), dtype=bool)
 
     def with_retraining(self, retraining: RetrainingRule) -> Self:
         """The same model taken over from scikit-learn with another rule for who retrains it."""

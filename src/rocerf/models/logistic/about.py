@@ -18,17 +18,24 @@ if TYPE_CHECKING:
 
 def assumptions_of(model: LogisticModel) -> tuple[Said, ...]:
     """What "retrained" means, in sentences: objective, scaling, threshold, tolerance."""
-    penalty = model.penalty
-    convention = (
-        Said.of("models.logistic.fixed_penalty", strength=penalty.per_model)
-        if penalty.per_row == 0
-        else Said.of("models.logistic.mean_penalty", strength=penalty.per_row / 2)
-    )
+    convention = _convention(model)
     stays = (Said.of("models.logistic.stays"),) if model.parts is None else model.parts.assumptions()
     reached = Said.of("models.logistic.optimum", decrement=max(model.optimality, 1e-10))
     notes = [*model._fit.notes, *(["balanced"] if model.weighs_anew else [])]
     stays = (*stays, *(Said.of(f"models.logistic.{note}") for note in notes))
     return (convention, *stays, *_who_retrains(model), *model.arithmetic.assumptions(), reached)
+
+
+def _convention(model: LogisticModel) -> Said:
+    """What retraining minimises."""
+    penalty = model.penalty
+    if penalty.per_row == 0 and penalty.l1_per_row == 0:
+        if not model.kinked:
+            return Said.of("models.logistic.fixed_penalty", strength=penalty.per_model)
+        return Said.of("models.logistic.fixed_l1", strength=penalty.per_model, l1=penalty.l1_per_model)
+    if not model.kinked:
+        return Said.of("models.logistic.mean_penalty", strength=penalty.per_row / 2)
+    return Said.of("models.logistic.mean_l1", strength=penalty.per_row / 2, l1=penalty.l1_per_row)
 
 
 def _who_retrains(model: LogisticModel) -> tuple[Said, ...]:
@@ -53,6 +60,8 @@ def known_by(model: LogisticModel) -> tuple[dict[str, Any], dict[str, NDArray[An
         "preprocessing rule": model.preprocessing,
         "rule of retraining": model.retraining,
     }
+    if model.kinked:  # models without are known as they were before there were any
+        values["L1 penalty"] = [model.penalty.l1_per_model, model.penalty.l1_per_row]
     if objective.loss is not LOGISTIC:
         values["loss"] = name_of(objective.loss)
     arrays = {

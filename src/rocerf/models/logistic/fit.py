@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.column_statistics import extremes
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DataError, NotConvergedError
+from rocerf.errors import DataError, NotConvergedError, OptionError
 from rocerf.models.arithmetic import Arithmetic, allowed_error, bits_of
 from rocerf.models.design import AffineDesign, AnyDesign
 from rocerf.models.logistic.class_weight import ClassWeight, row_weights
@@ -78,6 +78,11 @@ class LogisticFit:
     ) -> LogisticFit:
         """At the optimum of this objective, found by Newton from ``start`` (p,)."""
         _refuse_too_large(train, design)
+        if penalty.kinked and train.on_disk:
+            raise OptionError(
+                "Expected an L2 penalty for training rows that stay on the disk, got one with an L1 part; read the "
+                "rows into memory, or fit with l1_ratio=0."
+            )
         weights = row_weights(train, class_weight)
         objective = LogisticObjective(train.X, train.y, weights, design, penalty, intercept_penalty, loss_named(loss))
         minimum = objective.minimise(np.zeros(design.width) if start is None else start)
@@ -95,7 +100,7 @@ class LogisticFit:
             return cls.minimised(
                 train,
                 design,
-                Penalty.fixed(read.C),
+                read.penalty,
                 read.class_weight,
                 threshold,
                 intercept_penalty=read.intercept_penalty,

@@ -18,13 +18,14 @@ from rocerf.models.design import AnyDesign, Design, with_ones
 from rocerf.models.logistic import about
 from rocerf.models.logistic.class_weight import ClassWeight
 from rocerf.models.logistic.curvature import Curvature
+from rocerf.models.logistic.dependent import dependences, keeping, refuse_breakable
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.logistic.fit import LogisticFit, Polish
 from rocerf.models.logistic.objective import LogisticObjective, Penalty
 from rocerf.models.model import ExactModel, Retraining, class_counts
 from rocerf.models.options import checked_threshold, refuse_bare_rows
 from rocerf.storage.state import State
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Mask, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class LogisticModel(ExactModel):
-    """An L2-penalised logistic regression at its exact optimum, with the rows it was fitted on.
+    """A penalised logistic regression at its exact optimum, with the rows it was fitted on.
 
     Make one with :meth:`fit`, :meth:`from_sklearn` or :func:`rocerf.from_pipeline`. It accepts a person when
     ``score >= 0``, that is when the probability of the favourable label reaches ``threshold``.
@@ -63,6 +64,7 @@ class LogisticModel(ExactModel):
         *,
         C: float | None = None,
         gamma: float | None = None,
+        l1_ratio: float = 0.0,
         scale: bool = True,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
@@ -78,6 +80,8 @@ class LogisticModel(ExactModel):
             Inverse penalty as in scikit-learn; it stays as it is when rows are deleted.
         gamma : float
             Instead of C: the paper's penalty ``gamma`` on the mean loss; each row carries its share.
+        l1_ratio : float from 0 to 1
+            With C, the share of an L1 penalty as in scikit-learn: it holds coefficients at exactly 0.
         scale : bool
             Standardise columns inside the model. The scaling is kept when rows are deleted.
         class_weight : mapping from label to weight, optional
@@ -88,9 +92,12 @@ class LogisticModel(ExactModel):
         refuse_bare_rows(train)
         if C is not None and gamma is not None:
             raise OptionError("Expected C (fixed penalty) or gamma (mean penalty), got both; drop one.")
-        penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C)
+        if gamma is not None and l1_ratio:
+            raise OptionError("Expected l1_ratio with C, got it with gamma, whose penalty is L2; give C.")
+        penalty = Penalty.mean(gamma) if gamma is not None else Penalty.fixed(1.0 if C is None else C, l1_ratio)
         design = Design.for_rows(train, scale=scale, intercept=fit_intercept)
-        return cls(LogisticFit.minimised(train, design, penalty, class_weight, checked_threshold(threshold)))
+        made = LogisticFit.minimised(train, design, penalty, class_weight, checked_threshold(threshold))
+        return cls(refuse_breakable(made))
 
     @classmethod
     def from_sklearn(
@@ -127,7 +134,7 @@ class LogisticModel(ExactModel):
         refuse_bare_rows(train)
         if sample_weight is not None:
             train = train.with_weights(sample_weight)
-        return cls(fit_taken_over(fitted, train, checked_threshold(threshold), rule))
+        return cls(refuse_breakable(fit_taken_over(fitted, train, checked_threshold(threshold), rule)))
 
     @property
     def train(self) -> TrainingSet:
@@ -238,6 +245,19 @@ class LogisticModel(ExactModel):
     def weighs_anew(self) -> bool:
         """Whether class weights are other ones when rows are deleted."""
         return self.class_weight == "balanced"
+
+    @property
+    def kinked(self) -> bool:
+        """Whether an L1 penalty holds coefficients at 0."""
+        return self.penalty.kinked
+
+    @cached_property
+    def _dependences(self) -> Array:
+        return dependences(self.objective, self.theta)
+
+    def determined(self, X: Array) -> Mask:
+        """Where the training rows say what the score of points (P, d) is; (P,). Everywhere but for an L1 penalty."""
+        return keeping(self._dependences, self.design(X)) if self.kinked else np.ones(len(X), bool)
 
     @property
     def optimality(self) -> float:
@@ -368,9 +388,7 @@ class LogisticModel(ExactModel):
 
     def removable_class(self, k: int) -> Any | None:
         """A label all of whose rows k deletions could remove, if retraining then has no optimum."""
-        lam = self.penalty.strength(len(self.train))
-        one_class_will_do = not self.design.intercept or self.objective.intercept_penalty * lam > 0
-        return None if one_class_will_do else super().removable_class(k)
+        return super().removable_class(k) if self.objective.free_intercept else None
 
     def own_rows(self) -> pd.DataFrame:
         """The training rows in the user's own columns, gaps included."""

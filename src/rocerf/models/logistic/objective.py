@@ -10,7 +10,8 @@ For rows ``x~_i`` (the design row: scaled features, then 1 if there is an interc
     H      = sum_i w_i sigma(z_i) sigma(-z_i) x~_i x~_i'  + lam P                 shape (p, p)
 
 ``e_i sigma(e_i z_i)`` is ``p_i - y_i`` without the cancellation when ``p_i`` saturates. ``P`` is diagonal, 1 for
-coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear).
+coefficients; for the intercept 0 (free) or ``1/s^2`` (liblinear). An L1 part adds ``sum_j a_j |theta_j|``, with the
+kinks of :mod:`rocerf.models.logistic.kinks`; then grad F is the gradient of the rest, and g_i brings ``b sign(theta)``.
 
 Two conventions for what happens to ``lam`` when rows go:
 
@@ -33,6 +34,7 @@ from rocerf.data.disk_rows import RowsOnDisk, rows_left
 from rocerf.errors import NoOptimumError, NotConvergedError, OptionError, SingularCurvatureError
 from rocerf.models.design import AnyDesign
 from rocerf.models.logistic.curvature import Curvature
+from rocerf.models.logistic.kinks import Kinks
 from rocerf.models.loss import LOGISTIC, Loss
 from rocerf.passes import SERIAL, added, chunks, each, over_rows
 from rocerf.types import Array, Places
@@ -52,21 +54,27 @@ ROUNDING = 1e-7
 
 @dataclass(frozen=True)
 class Penalty:
-    """``(lam/2) theta'P theta``, with what happens to ``lam`` when rows are deleted.
+    """``(lam/2) theta'P theta``, with what happens to ``lam`` when rows are deleted; and the same of an L1 part.
 
     >>> Penalty.fixed(C=2.0).strength(rows=100), Penalty.mean(gamma=0.25).strength(rows=100)
     (0.5, 50.0)
+    >>> Penalty.fixed(C=2.0, l1_ratio=0.5).l1_strength(rows=100)
+    0.25
     """
 
     per_model: float = 0.0
     per_row: float = 0.0
+    l1_per_model: float = 0.0
+    l1_per_row: float = 0.0
 
     @classmethod
-    def fixed(cls, C: float) -> Penalty:
-        """scikit-learn's convention, ``lam = 1/C``; ``C=inf`` is no penalty."""
+    def fixed(cls, C: float, l1_ratio: float = 0.0) -> Penalty:
+        """scikit-learn's convention, ``lam = 1/C``; ``C=inf`` is no penalty, ``l1_ratio`` the share of the L1 part."""
         if not (is_number(C) and C > 0):
             raise OptionError(f"Expected C > 0 (the inverse penalty), got {C!r}; use for example C=1.0.")
-        return cls(per_model=1.0 / C)
+        if not (is_number(l1_ratio) and 0 <= l1_ratio <= 1):
+            raise OptionError(f"Expected l1_ratio from 0 (L2) to 1 (L1), got {l1_ratio!r}.")
+        return cls(per_model=(1.0 - l1_ratio) / C, l1_per_model=l1_ratio / C)
 
     @classmethod
     def mean(cls, gamma: float) -> Penalty:
@@ -80,6 +88,20 @@ class Penalty:
     def strength(self, rows: int) -> float:
         """``lam`` for a training set of this many rows."""
         return self.per_model + self.per_row * rows
+
+    def l1_strength(self, rows: int) -> float:
+        """The same of the L1 part."""
+        return self.l1_per_model + self.l1_per_row * rows
+
+    @property
+    def kinked(self) -> bool:
+        """Whether there is an L1 part."""
+        return self.l1_per_model > 0 or self.l1_per_row > 0
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing is penalised."""
+        return not (self.per_model or self.per_row or self.kinked)
 
 
 @dataclass(frozen=True)
@@ -107,6 +129,21 @@ class LogisticObjective:
             diagonal[-1] = self.intercept_penalty
         return diagonal
 
+    @property
+    def kinks(self) -> Kinks | None:
+        """The L1 part; None where there is none."""
+        return None if not self.penalty.kinked else Kinks(self.penalty.l1_strength(len(self.y)) * self.l1_penalised)
+
+    @property
+    def l1_penalised(self) -> Array:
+        """How much of the L1 strength each coefficient has, (p,): of a penalised intercept ``|b| / s``."""
+        return np.sqrt(self.penalised)
+
+    @property
+    def free_intercept(self) -> bool:
+        """Whether there is an intercept that nothing holds back."""
+        return self.design.intercept and (self.intercept_penalty == 0 or self.penalty.none)
+
     def scores(self, theta: Array) -> Array:
         """``z_i`` of all rows, (n,)."""
         return np.concatenate(each(lambda rows: self.design(self.X[rows]) @ theta, chunks(len(self.y), CHUNK), SERIAL))
@@ -130,7 +167,8 @@ class LogisticObjective:
             return float(np.sum(weight * self.loss.value(sign * (x @ theta))))
 
         loss: float = over_rows(partial, operator.add, len(self.y), CHUNK, runner_for(self.X))
-        return 0.5 * float(self.penalty_diagonal @ theta**2) + loss
+        kinks = 0.0 if self.kinks is None else self.kinks.value(theta)
+        return 0.5 * float(self.penalty_diagonal @ theta**2) + kinks + loss
 
     def gradient_and_hessian(self, theta: Array) -> tuple[Array, Array]:
         """``grad F`` of shape (p,) and ``H`` of shape (p, p) from one pass over the rows."""
@@ -149,7 +187,8 @@ class LogisticObjective:
         """``g_i`` for these rows, shape (m, p)."""
         x, sign, weight = self._rows(rows)
         residual = weight * self.loss.residual(x @ theta, sign)
-        return x * residual[:, None] + self.penalty.per_row * self.penalised * theta
+        shares = self.penalty.per_row * self.penalised * theta
+        return x * residual[:, None] + shares + self.penalty.l1_per_row * self.l1_penalised * np.sign(theta)
 
     def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
         """Newton's method with backtracking, from ``start``, to :data:`TOLERANCE`."""
@@ -158,12 +197,13 @@ class LogisticObjective:
         previous: float = np.inf
         for iteration in range(max_iterations):
             gradient, hessian = self.gradient_and_hessian(theta)
-            curvature = self._factorise(hessian)
-            step = -curvature.solve(gradient)
-            decrement = math.sqrt(max(-float(gradient @ step), 0.0))
+            step, decrement = self._step(theta, gradient, hessian)
             settled = decrement <= TOLERANCE or (decrement < ROUNDING and decrement > previous / 2)
             if settled:
                 self._refuse_saturated(hessian)
+                theta, curvature = (
+                    (theta, self._factorise(hessian)) if self.kinks is None else self.kinks.corner(theta, hessian)
+                )
                 return Minimum(theta, curvature, decrement, iteration)
             theta, value = self._backtrack(theta, value, step, decrement)
             previous = decrement
@@ -171,6 +211,14 @@ class LogisticObjective:
             f"Expected Newton's method to reach {TOLERANCE:g} within {max_iterations} iterations, got {previous:.1e}; "
             "scale the columns (scaling is on by default) or use a stronger penalty (smaller C)."
         )
+
+    def _step(self, theta: Array, gradient: Array, hessian: Array) -> tuple[Array, float]:
+        """Newton's step from parameters (p,), and its length in the Hessian's norm."""
+        if self.kinks is not None:
+            step = self.kinks.step(theta, gradient, hessian)
+            return step, self.kinks.decrement(theta, gradient, step)
+        step = -self._factorise(hessian).solve(gradient)
+        return step, math.sqrt(max(-float(gradient @ step), 0.0))
 
     def _backtrack(self, theta: Array, value: float, step: Array, decrement: float) -> tuple[Array, float]:
         length = 1.0
@@ -200,7 +248,7 @@ class LogisticObjective:
         out the optimum; but there all rows that the direction moves are certain, and the curvature along it is nothing
         compared with that at theta = 0.
         """
-        if self.penalty_diagonal.any():
+        if not self.penalty.none:
             return
         _, at_zero = self.gradient_and_hessian(np.zeros(self.design.width))
         unit = Curvature(at_zero)  # dependent columns are singular here already: another error
@@ -213,8 +261,7 @@ class LogisticObjective:
 
     def _refuse_one_class(self) -> None:
         counted = self.y if self.weights is None else self.y[self.weights > 0]
-        free_intercept = self.design.intercept and self.intercept_penalty * self.penalty.strength(len(self.y)) == 0
-        if free_intercept and (counted.min() == counted.max()):
+        if self.free_intercept and (counted.min() == counted.max()):
             raise NoOptimumError(
                 f"Expected rows of both classes, got {len(counted)} rows of one class only: with an unpenalised "
                 "intercept such a model has no optimum; keep at least one row of each class."

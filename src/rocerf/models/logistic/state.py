@@ -45,7 +45,7 @@ def state_of(fit: LogisticFit) -> State:
     values: dict[str, Any] = {
         "class_weight": [[plain_label(a), b] for a, b in weights.items()] if isinstance(weights, Mapping) else weights,
         "threshold": fit.threshold,
-        "penalty": asdict(fit.objective.penalty),
+        "penalty": {name: v for name, v in asdict(fit.objective.penalty).items() if v or not name.startswith("l1")},
         "intercept": design.intercept,
         "standardises": isinstance(design, Design) and design.standardises,
         "intercept_penalty": fit.objective.intercept_penalty,

@@ -56,7 +56,9 @@ def model_from(state: State, module: Any | None, refit: Refit | None, device: st
     elif module is None:
         raise FileFormatError(
             "Expected the module too, since this network came from torch and a file without pickle holds only its "
-            "numbers; pass NeuralModel.load(path, module=..., refit=...)."
+            "numbers; in Python give it: NeuralModel.load(path, module=..., refit=...), or for an explainer's folder "
+            "Rocerf.load(folder, model=NeuralModel.load(folder + '/model.npz', module=...)). The command line has no "
+            "module: use an explainer of NeuralModel.fit there."
         )
     else:
         skeleton = copy.deepcopy(module).double().eval()

@@ -14,19 +14,31 @@ _MADE: ContextVar[dict[Any, tuple[Any, Any]] | None] = ContextVar("made", defaul
 
 
 @contextmanager
+def asked_together() -> Iterator[None]:
+    """Inside, an array is decoded once for each kind of model, whoever is asked about it; forgotten at the end."""
+    made = _MADE.get()
+    token = _MADE.set({} if made is None else made)
+    try:
+        yield
+    finally:
+        _MADE.reset(token)
+
+
+@contextmanager
 def asked_in_bulk() -> Iterator[None]:
-    """Inside, an array is decoded once for each kind of model, and scikit-learn does not check options or numbers.
+    """The same, and scikit-learn does not check options or numbers.
 
     Whoever asks has looked for missing numbers already, and options were checked when the models were fitted.
     """
     from sklearn import config_context
 
-    token = _MADE.set({})
-    try:
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            yield
-    finally:
-        _MADE.reset(token)
+    with asked_together(), config_context(assume_finite=True, skip_parameter_validation=True):
+        yield
+
+
+def in_bulk() -> bool:
+    """Whether many models are being asked about the same points."""
+    return _MADE.get() is not None
 
 
 def remembered(X: Any, key: Any, make: Callable[[], Made]) -> Made:

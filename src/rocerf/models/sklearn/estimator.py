@@ -59,6 +59,9 @@ FORMAT = "rocerf-estimator-model/2"
 #: Training rows whose scores are kept in the file, to be found again when it is read.
 CHECKED_ROWS = 100
 
+#: Points from which a model is asked in bulk.
+MANY = 16
+
 
 @dataclass(frozen=True, eq=False)
 class EstimatorEnsemble:
@@ -203,6 +206,16 @@ class EstimatorModel(Proposing):
 
         Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
         """
+        points = self.matrix(X)
+        if isinstance(X, np.ndarray) and X.dtype == points.dtype and np.array_equal(X, points):
+            points = X  # what was made of this very array for others is made once
+        if len(points) < MANY:
+            return self._score_one(self._asked, points)
+        with asked_in_bulk():
+            return self._score_one(self._asked, points)
+
+    def deployed_score(self, X: ArrayLike | pd.DataFrame) -> Array:
+        """The same, of the estimator as it is however many the points: what leaves is judged so."""
         return self._score_one(self._asked, self.matrix(X))
 
     def _score_one(self, estimator: Any, X: Array) -> Array:
@@ -238,7 +251,7 @@ class EstimatorModel(Proposing):
 
     def _trees_in(self, estimator: Any, compared: int) -> ScoredTrees | None:
         X = np.asarray(self.train.X)
-        form = None if self.frames is not None else trees_of(estimator, self.train.favourable, X, compared)
+        form = trees_of(estimator, self.train.favourable, X, compared)
         return None if form is None else ScoredTrees(form, self.offset)
 
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
@@ -295,6 +308,10 @@ class EstimatorModel(Proposing):
         """So many times what one fit on all rows takes."""
         unfitted, names = reseeded(self._estimator, self.seed, 0), names_of(self._asked)
         return count * seconds_of(lambda: fitted_on(unfitted, self.train, names))
+
+    def repeated(self, count: int) -> EstimatorEnsemble:
+        """This estimator so many times, to see what asking so many retrained ones costs."""
+        return EstimatorEnsemble((self._asked,) * count, self._score_packed)
 
     @cached_property
     def _proposals(self) -> Proposals:

@@ -125,6 +125,7 @@ def _written(booster: Any) -> tuple[str, bytes]:
         "classes": np.asarray(booster.classes_).tolist(),
         "columns": int(booster.n_features_in_),
         "names": None if names is None else [str(name) for name in names],
+        "best_iteration": getattr(booster, "best_iteration_", None),  # LightGBM's own text does not say it
     }
     try:
         text = json.dumps(about)
@@ -170,7 +171,8 @@ def _restore_lightgbm(made: Any, about: dict[str, Any], text: str) -> None:
     made._classes, made._n_classes = made._le.classes_, len(classes)
     made._class_map = {label: place for place, label in enumerate(classes)}
     made._n_features = made._n_features_in = about["columns"]
-    made._objective, made._best_iteration, made.fitted_ = "binary", made._Booster.best_iteration, True
+    made._best_iteration = about.get("best_iteration") or made._Booster.best_iteration
+    made._objective, made.fitted_ = "binary", True
 
 
 # --- skops --------------------------------------------------------------------------------------------

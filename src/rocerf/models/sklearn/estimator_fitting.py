@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,9 @@ CLIP = 1e-6
 
 #: Scores this near to 0 are ties, in which an estimator may decide either way.
 TIE = 1e-6
+
+#: CatBoost's names for how many trees are grown.
+CATBOOST_ROUNDS = ("iterations", "n_estimators", "num_boost_round", "num_trees")
 
 #: Training rows at most on which decisions are compared: some estimators take long to ask.
 COMPARED_ROWS = 4096
@@ -101,20 +105,49 @@ def open_states(estimator: Any) -> list[str]:
     return [name for name in random_states(estimator) if settings[name] is None]
 
 
-def settled(estimator: Any, seed: int) -> Any:
-    """An unfitted clone whose random states are not left open."""
+def _refuse_stopped_by_other_rows(estimator: Any) -> None:
+    """Boosting that rows given to ``fit`` alone have stopped would go on when fitted again: another kind of model."""
+    _, last = split(getattr(estimator, "pipeline_", estimator))
+    if hasattr(last, "calc_leaf_indexes"):  # CatBoost
+        kept = None if last.best_iteration_ is None else int(last.tree_count_)
+        asked = next((last.get_params()[n] for n in CATBOOST_ROUNDS if n in last.get_params()), 1000)
+    else:  # XGBoost counts from 0 and stops nowhere without such rows
+        best, kept = getattr(last, "best_iteration", None), getattr(last, "best_iteration_", None) or None
+        kept, asked = (kept, getattr(last, "n_estimators", None)) if best is None else (int(best) + 1, None)
+    if kept is None or kept < 1 or kept == asked:
+        return
+    raise UnsupportedModelError(
+        f"Expected a classifier that can be fitted again as it was, got a {type(last).__name__} that other rows "
+        f"(eval_set) stopped after {kept} rounds: without them it would go on; fit it with that many rounds "
+        f"(n_estimators={kept}), early_stopping_rounds=None and no eval_set, and pass that."
+    )
+
+
+def cloned(estimator: Any) -> Any:
+    """An unfitted clone."""
     from sklearn.base import clone
 
-    return clone(estimator).set_params(**dict.fromkeys(open_states(estimator), seed))
+    _refuse_stopped_by_other_rows(estimator)
+    try:
+        return clone(estimator)
+    except RuntimeError as error:
+        raise UnsupportedModelError(
+            f"Expected a classifier that scikit-learn can clone, to be fitted again, got one that it cannot ({error}); "
+            "leave its options as they were given: CatBoost takes a tuple for cat_features (and class_weights), and "
+            "copies a list."
+        ) from error
+
+
+def settled(estimator: Any, seed: int) -> Any:
+    """An unfitted clone whose random states are not left open."""
+    return cloned(estimator).set_params(**dict.fromkeys(open_states(estimator), seed))
 
 
 def reseeded(estimator: Any, seed: int, trial: int) -> Any:
     """An unfitted clone with random states of its own for this trial."""
-    from sklearn.base import clone
-
     names = random_states(estimator)
     states = np.random.SeedSequence([seed, trial]).generate_state(len(names)).tolist()
-    return clone(estimator).set_params(**dict(zip(names, states, strict=True)))
+    return cloned(estimator).set_params(**dict(zip(names, states, strict=True)))
 
 
 def fitted_on(unfitted: Any, train: TrainingSet, names: Sequence[str] | None) -> Any:
@@ -200,9 +233,33 @@ def refuse_unfitted(fitted: Any) -> None:
         )
 
 
+def _one_output(fitted: Any) -> bool:
+    """Whether there is one label to decide, and not several with classes of their own."""
+    return all(np.ndim(label) == 0 for label in fitted.classes_)
+
+
+def refuse_unfitted_end(last: Any) -> None:
+    """What was not fitted is said to be so, whatever it is."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    with suppress(TypeError):  # no estimator at all: said elsewhere
+        try:
+            check_is_fitted(last)
+        except NotFittedError as error:
+            raise UnsupportedModelError(
+                f"Expected a fitted pipeline, got one whose {type(last).__name__} is not fitted; call its fit first."
+            ) from error
+
+
 def check_labels(fitted: Any, train: TrainingSet) -> None:
     """The classifier must tell the training set's two labels apart."""
-    classes = np.asarray(fitted.classes_).tolist()
+    classes = np.asarray(fitted.classes_).tolist() if _one_output(fitted) else []
+    if not classes:
+        raise UnsupportedModelError(
+            f"Expected a classifier of one label, got a {type(fitted).__name__} that decides several at once; recourse "
+            "is defined for one decision, so fit one classifier for each."
+        )
     if len(classes) != 2:
         raise UnsupportedModelError(
             f"Expected a classifier of two classes, got one of {len(classes)}: {classes[:5]}; recourse is defined for "
@@ -270,6 +327,11 @@ def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Ar
             f"Expected a classifier that takes the rows it was fitted on, got a {type(inner).__name__} that cannot "
             f"({type(error).__name__}: {error}); pass these rows, in the columns it was fitted on."
         ) from error
+    if own.shape != scores.shape:  # XGBoost with objective="multi:softprob", say
+        raise UnsupportedModelError(
+            f"Expected a classifier whose predict gives one label for each row, got a {type(inner).__name__} that "
+            f"gives {own.shape[1:]} of them; fit it for two classes (XGBoost: objective='binary:logistic')."
+        )
     differing = int(((own != (scores >= 0)) & (np.abs(scores) > TIE)).sum())
     if not differing:
         return

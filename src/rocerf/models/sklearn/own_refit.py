@@ -103,7 +103,9 @@ class OwnEstimator:
     def __str__(self) -> str:
         """Its name and how it stops."""
         own = self.unfitted
-        return f"{type(own).__name__}(solver={own.solver!r}, tol={own.tol:g}, max_iter={own.max_iter})"
+        how = f"solver={own.solver!r}" if hasattr(own, "solver") else f"alpha={own.alpha:g}"
+        tol = "None" if own.tol is None else f"{own.tol:g}"
+        return f"{type(own).__name__}({how}, tol={tol}, max_iter={own.max_iter})"
 
 
 def fit_taken_over(fitted: Any, train: TrainingSet, threshold: float, retraining: RetrainingRule) -> LogisticFit:

@@ -35,6 +35,7 @@ from rocerf.errors import (
     UnsupportedModelError,
 )
 from rocerf.models.arithmetic import Arithmetic
+from rocerf.models.logistic.dependent import refuse_breakable
 from rocerf.models.logistic.fit import LogisticFit
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.options import checked_threshold
@@ -42,6 +43,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     own_copy,
     own_labels,
     refuse_unfitted,
+    refuse_unfitted_end,
     refuse_what_is_no_classifier,
     unfitted_copy,
 )
@@ -67,7 +69,7 @@ from rocerf.models.sklearn.pipeline_steps import (
     split,
     unused_columns,
 )
-from rocerf.models.sklearn.reader import read_logistic_regression
+from rocerf.models.sklearn.reader import is_logistic, read_logistic_regression
 from rocerf.models.sklearn.wrapped import Unwrapped, unwrapped
 from rocerf.types import Array
 
@@ -260,16 +262,13 @@ def _schema_of(pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: Feature
 def _logistic(
     pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, inside: Unwrapped
 ) -> LogisticModel:
-    from sklearn.linear_model import LogisticRegression
-
     _, last = split(pipeline)
-    if not isinstance(last, LogisticRegression):
+    refuse_unfitted_end(last)
+    if not is_logistic(last):
         raise UnsupportedModelError(
             f"Expected a pipeline that ends in LogisticRegression, got one that ends in {type(last).__name__}; take it "
             "over for promise='simulated' with otherwise='estimator'."
         )
-    if not hasattr(last, "coef_"):
-        raise UnsupportedModelError("Expected a fitted pipeline, got one that is not fitted; call its fit first.")
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
     probe = Probe(steps, rows.frames, ranges)
     found = _map_of(probe, rows)
@@ -296,7 +295,7 @@ def _logistic(
         steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error
     )
     fit = replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline), notes=inside.notes)
-    return LogisticModel(replace(fit, own=OwnEstimator.of(last), retraining=retraining))
+    return LogisticModel(refuse_breakable(replace(fit, own=OwnEstimator.of(last), retraining=retraining)))
 
 
 def _map_of(probe: Probe, rows: _Rows) -> AffineMap:
@@ -341,7 +340,8 @@ def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
 
     refuse_what_is_no_classifier(split(pipeline)[1])
     refuse_unfitted(pipeline)
-    frames = replace(rows.frames, fills=stand_ins(rows.X, rows.missing, rows.frames))
+    fills = stand_ins(rows.X, rows.missing, rows.frames)
+    frames = replace(rows.frames, fills=fills, kept=tuple(fills))
     X = filled(rows.X, rows.missing, frames.fills, frames)
     rows.refuse_incomplete(X)
     fitted = SchemaSpaceClassifier.of(pipeline, frames, Preprocessing.of(pipeline, rows.frame))

@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import DataError
-from rocerf.models.sklearn.bulk import remembered
+from rocerf.models.sklearn.blockwise import Quick
+from rocerf.models.sklearn.bulk import in_bulk, remembered
 from rocerf.models.sklearn.pipeline_steps import by_halves, quietly, weight_name
 from rocerf.types import Array
 
@@ -45,6 +46,8 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     pipeline's order, ``named`` says whether it takes a DataFrame. A number that equals the frames' fill of its column
     is a missing one, and is shown to the pipeline as such (:func:`stand_ins`).
     """
+
+    _quick: Quick | None = None
 
     def __init__(self, pipeline: Any, frames: str, columns: tuple[str, ...], named: bool = True) -> None:
         self.pipeline = pipeline
@@ -100,13 +103,26 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def predict_proba(self, X: Any) -> Array:
         """The pipeline's probabilities, shape (m, 2); NaN for points that it cannot take, having lost a category."""
         with quietly():
-            return _asked(self.pipeline_.predict_proba, self._decoded(X))
+            return _asked(self._in_use.predict_proba, self._decoded(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
         """The pipeline's scores, shape (m,); NaN for points that it cannot take, having lost a category."""
         with quietly():
-            return _asked(self.pipeline_.decision_function, self._decoded(X))
+            return _asked(self._in_use.decision_function, self._decoded(X))
+
+    @property
+    def _in_use(self) -> Any:
+        """The pipeline, or what answers for it where many are asked about the same points."""
+        if not in_bulk():
+            return self.pipeline_
+        if self._quick is None or self._quick.whole is not self.pipeline_:
+            self._quick = Quick(self.pipeline_)
+        return self._quick
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What only saves time is not written, and not copied.
+        return {name: value for name, value in super().__getstate__().items() if name != "_quick"}
 
 
 def stand_ins(X: Array, missing: NDArray[np.bool_], frames: Frames) -> Mapping[str, float]:

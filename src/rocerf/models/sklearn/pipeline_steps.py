@@ -107,6 +107,8 @@ class Preprocessing:
         """Of a fitted pipeline; ``frame`` holds rows that it was fitted on."""
         parts, _ = split(pipeline)
         known = getattr(pipeline, "feature_names_in_", None)
+        if known is None and set(getattr(pipeline, "feature_names_", None) or [None]) <= set(frame.columns):
+            known = pipeline.feature_names_  # CatBoost's name for it
         columns = [str(name) for name in (frame.columns if known is None else known)]
         made = cls(parts, tuple(name for name in columns if name in frame.columns), True)
         return made if known is not None or made._takes_names(frame) else replace(made, named=False)

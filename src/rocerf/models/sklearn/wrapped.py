@@ -1,9 +1,10 @@
-"""What stands around a logistic pipeline and does not change what it is: a search, a scorecard, a calibration.
+"""What stands around a logistic pipeline and does not change what it is: a search, a scorecard, a threshold, ...
 
 A search for settings (GridSearchCV, LogisticRegressionCV) is the pipeline it chose: the settings stay when rows are
-deleted. A scorecard (optbinning) is its binning and its estimator. A calibration that never falls is a threshold on the
-score below it: it stays, and so does that threshold. All this is said with every answer. What cannot be seen through so
-is left as it is, and refused later with the way out.
+deleted. A scorecard (optbinning) is its binning and its estimator. A calibration that never falls, or the mean of
+several of one classifier, is a threshold on the score below it: it stays, and so does that threshold. A classifier with
+a threshold of its own is the one inside it with that. What stays is said with every answer. What cannot be seen through
+so is left as it is, and refused later with the way out.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ def unwrapped(given: Any, threshold: float, favourable: Any) -> Unwrapped:
             found = replace(found, pipeline=_scorecard(inside))
         elif (below := _calibrated(inside)) is not None:
             place = _threshold_below(below, found.threshold, favourable)
-            estimator = getattr(below.estimator, "estimator", below.estimator)  # a frozen one is in a case
-            found = found.noting("calibrated", pipeline=_with_last(inside, estimator), threshold=place)
+            found = found.noting("calibrated", pipeline=_with_last(inside, _bare(below[0])), threshold=place)
+        elif (last := _thresholded(inside)) is not None:
+            place = _own_threshold(last, found.threshold, favourable)
+            found = replace(found, pipeline=_with_last(inside, last.estimator_), threshold=place)
         elif (chosen := _chosen(inside)) is not None:
             found = found.noting("settings_chosen", pipeline=_with_last(inside, chosen))
         else:
@@ -107,8 +110,10 @@ def _chosen(pipeline: Any) -> Any | None:
     ratio = getattr(last, "l1_ratio_", None)
     ratio = 0.0 if ratio is None else np.ravel(ratio)[0]
     known = LogisticRegression().get_params()
-    shared = {name: value for name, value in last.get_params().items() if name in known and name != "penalty"}
-    made = LogisticRegression(**{**shared, "C": float(np.ravel(last.C_)[0]), "l1_ratio": float(ratio or 0.0)})
+    shared = {name: value for name, value in last.get_params().items() if name in known}
+    if shared.get("penalty", "deprecated") in ("deprecated", "elasticnet"):  # else the older option says it all
+        shared["l1_ratio"] = float(ratio or 0.0)
+    made = LogisticRegression(**{**shared, "C": float(np.ravel(last.C_)[0])})
     for name in ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_"):
         if hasattr(last, name):
             setattr(made, name, getattr(last, name))
@@ -116,31 +121,73 @@ def _chosen(pipeline: Any) -> Any | None:
     return made
 
 
-def _calibrated(pipeline: Any) -> Any | None:
-    """The one calibrated classifier at the end of a pipeline; None where there is none."""
+def _thresholded(pipeline: Any) -> Any | None:
+    """The classifier with a threshold of its own at the end of a pipeline; None where there is none."""
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+    last = _last(pipeline)
+    fitted = isinstance(last, FixedThresholdClassifier | TunedThresholdClassifierCV) and hasattr(last, "estimator_")
+    return last if fitted else None
+
+
+def _own_threshold(last: Any, threshold: float, favourable: Any) -> float:
+    """The probability of the favourable label from which it accepts; refused where another one was asked for."""
+    name, chance = type(last).__name__, getattr(last, "best_threshold_", getattr(last, "threshold", "auto"))
+    if last.response_method == "decision_function" or not hasattr(last.estimator_, "predict_proba"):
+        raise UnsupportedModelError(
+            f"Expected a {name} that decides by probabilities, got one that decides by the decision function; fit it "
+            "with response_method='predict_proba', or pass the classifier inside it (estimator_) and threshold=..."
+        )
+    pos_label = getattr(last, "pos_label", None)  # of a tuned one the scorer says it
+    if pos_label not in (None, last.classes_[1]):
+        raise UnsupportedModelError(
+            f"Expected a {name} whose threshold is about the label {last.classes_[1]!r}, got one about {pos_label!r}; "
+            "pass the classifier inside it (estimator_) and threshold=..."
+        )
+    own = 0.5 if chance == "auto" else float(chance)
+    own = own if favourable == last.classes_[1] else 1.0 - own
+    if threshold not in (0.5, own):
+        raise UnsupportedModelError(
+            f"Expected the threshold that the {name} has itself, {own:g}, got threshold={threshold:g}; leave it out, "
+            "or pass the classifier inside it (estimator_)."
+        )
+    return own
+
+
+def _calibrated(pipeline: Any) -> list[Any] | None:
+    """The calibrations of one classifier at the end of a pipeline; None where there are none."""
     from sklearn.calibration import CalibratedClassifierCV
 
     last = _last(pipeline)
     if not isinstance(last, CalibratedClassifierCV) or not hasattr(last, "calibrated_classifiers_"):
         return None
-    if len(last.calibrated_classifiers_) > 1:
+    parts = list(last.calibrated_classifiers_)
+    if any(_bare(part) is not _bare(parts[0]) for part in parts):
         raise UnsupportedModelError(
-            f"Expected one classifier under the calibration, got {len(last.calibrated_classifiers_)} whose "
-            "probabilities are averaged; fit CalibratedClassifierCV(..., ensemble=False), or take it over for "
-            "promise='simulated' with otherwise='estimator'."
+            f"Expected one classifier under the calibration, got {len(parts)} different ones whose probabilities are "
+            "averaged; fit CalibratedClassifierCV(..., ensemble=False), calibrate one that is fitted already "
+            "(sklearn.frozen.FrozenEstimator), or take it over for promise='simulated' with otherwise='estimator'."
         )
-    return last.calibrated_classifiers_[0]
+    return parts
 
 
-def _threshold_below(calibrated: Any, threshold: float, favourable: Any) -> float:
-    """The probability, of the classifier under a calibration, from which the calibrated one reaches the threshold."""
-    calibrator = calibrated.calibrators[0]
-    upwards = calibrated.classes[1] == favourable
+def _bare(part: Any) -> Any:
+    """The classifier under a calibration; a frozen one is in a case."""
+    return getattr(part.estimator, "estimator", part.estimator)
+
+
+def _threshold_below(parts: list[Any], threshold: float, favourable: Any) -> float:
+    """The probability, of the classifier under calibrations, from which their mean reaches the threshold.
+
+    A mean of maps of one score that never fall never falls.
+    """
+    upwards = parts[0].classes[1] == favourable
 
     def reached(scores: Array) -> Array:
         """Calibrated probabilities of the favourable label, for scores of it."""
-        found = np.asarray(calibrator.predict(scores if upwards else -scores), np.float64).ravel()
-        return found if upwards else 1.0 - found
+        own = scores if upwards else -scores
+        found = np.mean([np.ravel(part.calibrators[0].predict(own)) for part in parts], axis=0, dtype=np.float64)
+        return np.asarray(found if upwards else 1.0 - found)
 
     return float(expit(_lowest(reached, threshold)))
 

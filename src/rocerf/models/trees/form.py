@@ -7,8 +7,8 @@ where ``below`` is the largest double that goes left in the library itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,10 +28,15 @@ BLOCK = 2_000_000
 def last_rounding_to(number: NDArray[np.float32]) -> Array:
     """The largest doubles that single precision rounds to these numbers (or below).
 
+    The largest number of all is CatBoost's way to tell missing values from all others: infinity, here as elsewhere.
+
     >>> bool(np.float32(last_rounding_to(np.float32([0.1]))[0]) == np.float32(0.1))
     True
     """
-    middle = (number.astype(np.float64) + np.nextafter(number, np.float32(np.inf)).astype(np.float64)) / 2.0
+    with np.errstate(over="ignore"):
+        middle = (number.astype(np.float64) + np.nextafter(number, np.float32(np.inf)).astype(np.float64)) / 2.0
+    if np.isinf(middle).any():
+        return np.where(np.isinf(middle), middle, last_rounding_to(np.where(np.isinf(middle), np.float32(0), number)))
     return np.where(middle.astype(np.float32) <= number, middle, np.nextafter(middle, -np.inf))
 
 
@@ -93,6 +98,10 @@ class TreeForm:
 
     z (m, f) is a row as the library sees it, with NaN for what is missing. ``averaged`` trees add up to a probability,
     others to log-odds of the favourable label. ``subsets`` are the categories that go left.
+
+    Over schema space a category is a group of 0/1 columns: nodes then ask about the first of them, and ``subsets`` are
+    places in the group; ``groups`` maps that column to all of them. ``gaps`` are the numbers that stand for a missing
+    one, by column.
     """
 
     nodes: Nodes
@@ -101,6 +110,8 @@ class TreeForm:
     averaged: bool
     subsets: tuple[frozenset[int], ...] = ()
     rounding: float = 1e-9  # by how much the library's own log-odds may differ near 0: it may add in single precision
+    groups: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    gaps: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def joined(
@@ -137,31 +148,58 @@ class TreeForm:
 
     def thresholds(self, column: int) -> Array:
         """Where the trees cut a column, sorted: values up to and with a threshold are on its left."""
-        asks = (self.nodes.column == column) & (self.nodes.subset < 0)
-        return np.unique(self.nodes.below[asks])
+        asks = self.nodes.column == column
+        cuts = [self.nodes.below[asks & (self.nodes.subset < 0) & np.isfinite(self.nodes.below)]]
+        if column in self.gaps:  # a level of its own
+            cuts.append(np.array([np.nextafter(self.gaps[column], -np.inf), self.gaps[column]]))
+        subsets = np.unique(self.nodes.subset[asks & (self.nodes.subset >= 0)])
+        if len(subsets) and column not in self.groups:  # categories as whole numbers, fractions cut off
+            last = max((max(self.subsets[number], default=0) for number in subsets), default=0)
+            cuts += [np.array([-1.0]), np.nextafter(np.arange(1.0, last + 2.0), -np.inf)]
+        return np.unique(np.concatenate(cuts))
 
     @cached_property
     def columns(self) -> Places:
         """The columns that are asked about."""
         return np.unique(self.nodes.column[self.nodes.column >= 0])
 
+    @cached_property
+    def _members(self) -> NDArray[np.bool_]:
+        """Whether a category is in a subset, (subsets, categories + 1); the last column is for all others."""
+        most = max((max(subset, default=-1) for subset in self.subsets), default=-1)
+        table = np.zeros((len(self.subsets), most + 2), bool)
+        for number, subset in enumerate(self.subsets):
+            table[number, list(subset)] = True
+        return table
+
+    def seen(self, X: Array) -> Array:
+        """Rows (m, f) as the nodes ask about them: places of categories in their groups, NaN for what is missing."""
+        if not self.groups and not self.gaps:
+            return X
+        Z = X.copy()
+        for lead, columns in self.groups.items():
+            Z[:, lead] = X[:, list(columns)].argmax(axis=1)
+        for column, number in self.gaps.items():
+            Z[X[:, column] == number, column] = np.nan
+        return Z
+
     def goes_left(self, nodes: Places, values: Array) -> NDArray[np.bool_]:
-        """Whether values go left at these nodes, elementwise."""
+        """Whether values, as :meth:`seen`, go left at these nodes; nodes and values are broadcast."""
         own = self.nodes
         left = np.where(np.isnan(values), own.missing_left[nodes], values <= own.below[nodes])
-        asked = np.flatnonzero(own.subset[nodes] >= 0)
-        for place in asked:
-            value = values[place]
-            if not np.isnan(value):
-                left[place] = int(value) in self.subsets[own.subset[nodes[place]]]
-        return left
+        if not len(self.subsets):
+            return left
+        table, subset = self._members, own.subset[nodes]
+        codes = np.nan_to_num(values, nan=-1.0)
+        codes = np.where((codes > -1.0) & (codes < table.shape[1] - 1), codes, table.shape[1] - 1).astype(np.intp)
+        return np.where((subset >= 0) & ~np.isnan(values), table[np.maximum(subset, 0), codes], left)
 
     def sums(self, Z: Array) -> Array:
         """What the leaves of rows (m, f) add up to, without the base; (m,)."""
         found = np.empty(len(Z))
         size = max(1, BLOCK // max(len(self), 1))
         for first in range(0, len(Z), size):
-            part = Z[first : first + size]
+            part = self.seen(Z[first : first + size])
             at = np.tile(self.roots, (len(part), 1))
             while True:
                 row, tree = np.nonzero(self.nodes.column[at] >= 0)

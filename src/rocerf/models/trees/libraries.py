@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,35 @@ LIGHTGBM_ZERO = float(np.float32(1e-35))
 
 
 def xgboost(estimator: Any, place: int) -> TreeForm | None:
-    """Boosted trees (not linear ones, nor those with dropout); categories in a node's list go right."""
-    booster = estimator.get_booster()
-    last = getattr(estimator, "best_iteration", None) if hasattr(estimator, "early_stopping_rounds") else None
-    model = json.loads(booster.save_raw("json").decode())["learner"]["gradient_booster"]
-    if "trees" not in model.get("model", {}):
+    """Boosted trees, with dropout or not (not linear ones); categories in a node's list go right."""
+    own, weights = xgboost_trees(estimator)
+    if "trees" not in own:
         return None
-    own = model["model"]
-    trees = own["trees"]
-    if last is not None and getattr(estimator, "early_stopping_rounds", None) is not None:
-        trees = trees[: own["iteration_indptr"][int(last) + 1]]
+    count = own["iteration_indptr"][_best_iteration(estimator) + 1] if _best_iteration(estimator) >= 0 else None
     sign, subsets = (1.0 if place == 1 else -1.0), list[frozenset[int]]()
-    return TreeForm.joined([_xgboost_tree(tree, sign, subsets) for tree in trees], False, subsets=subsets)
+    weighted = zip(own["trees"][:count], (weights or [1.0] * len(own["trees"]))[:count], strict=True)
+    trees = [_xgboost_tree(tree, sign * weight, subsets) for tree, weight in weighted]
+    form = TreeForm.joined(trees, False, subsets=subsets)
+    return form if _alike_if_missing(form, estimator.missing) else None
+
+
+def xgboost_trees(estimator: Any) -> tuple[dict[str, Any], list[float]]:
+    """What XGBoost writes of its trees (nothing of a linear model), and their weights where some were dropped."""
+    model = json.loads(estimator.get_booster().save_raw("json").decode())["learner"]["gradient_booster"]
+    return model.get("gbtree", model).get("model", {}), model.get("weight_drop", [])
+
+
+def _best_iteration(estimator: Any) -> int:
+    """The last round whose trees are asked; -1 for all: XGBoost has no such attribute where nothing stopped it."""
+    return int(getattr(estimator, "best_iteration", -1))
+
+
+def _alike_if_missing(form: TreeForm, number: float) -> bool:
+    """Whether a number that stands for missing values goes where any number of its size goes, at every node."""
+    if number is None or np.isnan(number):
+        return True
+    inner = np.flatnonzero(form.nodes.column >= 0)
+    return bool((form.goes_left(inner, np.full(len(inner), float(number))) == form.nodes.missing_left[inner]).all())
 
 
 def _xgboost_tree(tree: dict[str, Any], sign: float, subsets: list[frozenset[int]]) -> Nodes:
@@ -117,19 +135,33 @@ def _around_zero(thresholds: Array, categories: NDArray[Any]) -> Array:
     return np.where((np.abs(thresholds) <= LIGHTGBM_ZERO) & (categories == 0), moved, thresholds)
 
 
-def catboost(estimator: Any, place: int) -> TreeForm | None:
-    """Trees over numbers, oblivious or not; categories become statistics of other rows there and are not read."""
+def catboost(estimator: Any, place: int, answers: Mapping[int, NDArray[Any]] | None = None) -> TreeForm | None:
+    """Trees over numbers, oblivious or not, and oblivious ones over categories where each question is about one alone.
+
+    What a category counts as there comes from statistics of training rows; what is answered for each category of a
+    column is read off the leaves (categories, T) that rows with it fall into, ``answers`` by column.
+    """
     model = json.loads(text_written_by(lambda path: estimator.save_model(path, format="json")))
-    if model["features_info"].get("categorical_features"):
+    info, answers = model["features_info"], answers or {}
+    categories = {one["feature_index"]: one["flat_feature_index"] for one in info.get("categorical_features", [])}
+    if not set(categories.values()) <= set(answers):
         return None
-    columns = [feature["flat_feature_index"] for feature in model["features_info"]["float_features"]]
-    treated = [feature["nan_value_treatment"] == "AsTrue" for feature in model["features_info"]["float_features"]]
     scale = (1.0 if place == 1 else -1.0) * float(model["scale_and_bias"][0])
-    if "oblivious_trees" in model:
-        trees = [_oblivious(tree, columns, treated, scale) for tree in model["oblivious_trees"]]
-    else:
-        trees = [_grown(tree, columns, treated, scale) for tree in model["trees"]]
-    return TreeForm.joined(trees, False)
+    if "oblivious_trees" not in model:
+        if categories:
+            return None
+        columns = [feature["flat_feature_index"] for feature in info["float_features"]]
+        treated = [feature["nan_value_treatment"] == "AsTrue" for feature in info["float_features"]]
+        return TreeForm.joined([_grown(tree, columns, treated, scale) for tree in model["trees"]], False)
+    subsets: list[frozenset[int]] = []
+    trees = []
+    for number, tree in enumerate(model["oblivious_trees"]):
+        asked = [
+            _question(split, bit, info, categories, answers, number, subsets)
+            for bit, split in enumerate(tree.get("splits") or [])
+        ]
+        trees.append(_oblivious(asked, np.array(tree["leaf_values"]), scale))
+    return TreeForm.joined(trees, False, subsets=subsets)
 
 
 def _border(split: dict[str, Any]) -> Array:
@@ -138,19 +170,55 @@ def _border(split: dict[str, Any]) -> Array:
     return last_rounding_to(np.array([split["border"]], np.float32))
 
 
-def _oblivious(tree: dict[str, Any], columns: list[int], treated: list[bool], scale: float) -> Nodes:
+def _question(
+    split: dict[str, Any],
+    bit: int,
+    info: dict[str, Any],
+    categories: Mapping[int, int],
+    answers: Mapping[int, NDArray[Any]],
+    tree: int,
+    subsets: list[frozenset[int]],
+) -> tuple[int, float, bool, int]:
+    """Column, threshold, where missing values go, and subset (-1 for none) of one question of an oblivious tree."""
+    if split["split_type"] == "FloatFeature":
+        feature = info["float_features"][split["float_feature_index"]]
+        missing_left = feature["nan_value_treatment"] != "AsTrue"
+        return feature["flat_feature_index"], float(_border(split)[0]), missing_left, -1
+    column = categories[_category_asked(split, info)]
+    leaves = answers[column][:, tree].astype(np.int64)
+    subsets.append(frozenset(np.flatnonzero((leaves >> bit & 1) == 0).tolist()))
+    return column, 0.0, False, len(subsets) - 1
+
+
+def _category_asked(split: dict[str, Any], info: dict[str, Any]) -> int:
+    """The one category that a question is about, by its number; a statistic of several columns is not read.
+
+    Questions are numbered: those about numbers first, then single categories, then statistics.
+    """
+    if split["split_type"] == "OneHotFeature":
+        return int(split["cat_feature_index"])
+    before = sum(len(feature["borders"] or ()) for feature in info["float_features"])
+    before += sum(len(feature.get("values") or ()) for feature in info["categorical_features"])
+    for statistic in info["ctrs"]:
+        before += len(statistic["borders"])
+        if split["split_index"] < before:
+            asked = {part.get("cat_feature_index") for part in statistic["elements"]}
+            if len(asked) == 1 and None not in asked:
+                return int(asked.pop())
+            break
+    raise ValueError("a statistic of several columns")
+
+
+def _oblivious(asked: list[tuple[int, float, bool, int]], values: Array, scale: float) -> Nodes:
     """A full tree whose levels ask one question each; leaf number: bit i is the answer to question i."""
-    splits, values = tree.get("splits") or [], np.array(tree["leaf_values"])
-    depth = len(splits)
+    depth = len(asked)
     size, inner = 2 ** (depth + 1) - 1, 2**depth - 1
     level = np.floor(np.log2(np.arange(1, size + 1))).astype(np.intp)
-    asked, below = np.full(size, -1, np.intp), np.zeros(size)
+    columns, below, subset = np.full(size, -1, np.intp), np.zeros(size), np.full(size, -1, np.intp)
     missing_left = np.zeros(size, bool)
-    for place, split in enumerate(splits):
-        feature = split["float_feature_index"]
+    for place, question in enumerate(asked):
         at = level == place
-        asked[at], below[at] = columns[feature], _border(split)[0]
-        missing_left[at] = not treated[feature]
+        columns[at], below[at], missing_left[at], subset[at] = question
     node = np.arange(size)
     left, right = np.where(node < inner, 2 * node + 1, 0), np.where(node < inner, 2 * node + 2, 0)
     # In heap order the answers to the first questions are the highest bits: turned round.
@@ -158,7 +226,7 @@ def _oblivious(tree: dict[str, Any], columns: list[int], treated: list[bool], sc
     number = sum((((leaf >> (depth - 1 - bit)) & 1) << bit for bit in range(depth)), np.zeros(2**depth, np.intp))
     held = np.zeros(size)
     held[inner:] = scale * values[number]
-    return Nodes.of(asked, below, left, right, held, missing_left)
+    return Nodes.of(columns, below, left, right, held, missing_left, subset)
 
 
 def _grown(tree: dict[str, Any], columns: list[int], treated: list[bool], scale: float) -> Nodes:

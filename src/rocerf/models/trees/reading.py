@@ -6,13 +6,14 @@ with the estimator's own probabilities at training rows and at the very threshol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.feature import Kind
 from rocerf.models.sklearn.estimator_fitting import rows_for
 from rocerf.models.trees.form import Nodes, TreeForm, below_or_equal
 from rocerf.types import Array
@@ -24,8 +25,8 @@ COMPARED, COMPARED_AGAIN, APART = 1024, 128, 2e-6
 #: Thresholds at which a form is compared with its estimator.
 THRESHOLDS = 256
 
-#: Ensembles read so far, None where one cannot be.
-_READ: WeakKeyDictionary[Any, TreeForm | None] = WeakKeyDictionary()
+#: Ensembles read so far by favourable label, None where one cannot be.
+_READ: WeakKeyDictionary[Any, dict[Any, TreeForm | None]] = WeakKeyDictionary()
 
 
 def trees_of(estimator: Any, favourable: Any, X: Array, compared: int = COMPARED) -> TreeForm | None:
@@ -33,45 +34,86 @@ def trees_of(estimator: Any, favourable: Any, X: Array, compared: int = COMPARED
     ensemble that can be read, or answers otherwise than what was read. ``X`` (n, d) are rows to compare at.
     """
     try:
-        if estimator not in _READ:
-            _READ[estimator] = _verified(estimator, favourable, X, compared)
-        return _READ[estimator]
+        known = _READ.setdefault(estimator, {})
+        if favourable not in known:
+            known[favourable] = _verified(estimator, favourable, X, compared)
+        return known[favourable]
     except TypeError:  # of an estimator that cannot be remembered
         return _verified(estimator, favourable, X, compared)
 
 
 def _verified(estimator: Any, favourable: Any, X: Array, compared: int = COMPARED) -> TreeForm | None:
-    read = reader_of(estimator)
-    if read is None or not hasattr(estimator, "predict_proba"):
+    if not hasattr(estimator, "predict_proba"):
         return None
     place = np.asarray(estimator.classes_).tolist().index(favourable)
-    try:
-        form = read(estimator, place)
-    except (AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError):  # another version of it
-        return None
-    if form is None or not len(form) or (form.columns >= X.shape[1]).any():
-        return None
     rows = X[:: max(1, -(-len(X) // compared))]
     rows = rows[np.isfinite(rows).all(axis=1)]
-    form = form.based_on(rows, _chances(estimator, rows, place))
-    asked = np.concatenate([rows, at_thresholds(form, rows)[:compared]])
-    return form if len(rows) and form.apart(asked, _chances(estimator, asked, place)) <= APART else None
+    try:
+        form = _form_of(estimator, place, rows)
+        if form is None or not len(form) or (form.columns >= X.shape[1]).any() or not len(rows):
+            return None
+        form = form.based_on(rows, _chances(estimator, rows, place))
+        near = at_thresholds(form, rows, _whole_columns(estimator))[:compared]
+        asked = np.concatenate([rows, near, at_categories(form, rows)])
+        return form if form.apart(asked, _chances(estimator, asked, place)) <= APART else None
+    except (AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError):  # another version of it
+        return None
+
+
+def _whole_columns(estimator: Any) -> Sequence[int]:
+    """Columns whose values are shown to the estimator as whole numbers."""
+    if not hasattr(estimator, "own_rows"):
+        return ()
+    from rocerf.models.sklearn.pipeline_estimator import frames_of
+
+    features = frames_of(estimator.frames).schema.column_features
+    return [place for place, feature in enumerate(features) if feature.kind in (Kind.INTEGER, Kind.BINARY)]
+
+
+def _form_of(estimator: Any, place: int, rows: Array) -> TreeForm | None:
+    if hasattr(estimator, "own_rows") and hasattr(estimator, "pipeline_"):  # SchemaSpaceClassifier
+        from rocerf.models.trees.own_columns import form_in_schema_space
+
+        return form_in_schema_space(estimator, place, rows)
+    read = reader_of(estimator)
+    return None if read is None else read(estimator, place)
 
 
 def _chances(estimator: Any, rows: Array, place: int) -> Array:
     return np.asarray(estimator.predict_proba(rows_for(estimator, rows))[:, place], dtype=np.float64)
 
 
-def at_thresholds(form: TreeForm, rows: Array) -> Array:
-    """Rows with one value moved to a threshold, or to the next double beyond it: (m, d)."""
-    inner = np.flatnonzero((form.nodes.column >= 0) & (form.nodes.subset < 0))
+def at_thresholds(form: TreeForm, rows: Array, whole: Sequence[int] = ()) -> Array:
+    """Rows with one value moved to a threshold, or to the next double beyond it: (m, d).
+
+    Columns of ``whole`` numbers are moved to those on both sides.
+    """
+    asks = (form.nodes.column >= 0) & (form.nodes.subset < 0)
+    inner = np.flatnonzero(asks & np.isfinite(form.nodes.below))  # an infinite one tells missing from all others
     if not len(inner) or not len(rows):
         return rows[:0]
     nodes = inner[:: max(1, -(-len(inner) // THRESHOLDS))]
     moved = np.repeat(rows[np.arange(len(nodes)) % len(rows)], 2, axis=0)
-    ends = np.stack([form.nodes.below[nodes], np.nextafter(form.nodes.below[nodes], np.inf)], axis=1).ravel()
-    moved[np.arange(len(moved)), np.repeat(form.nodes.column[nodes], 2)] = ends
+    below = form.nodes.below[nodes]
+    ends = np.stack([below, np.nextafter(below, np.inf)], axis=1)
+    steps = np.stack([np.floor(below), np.floor(below) + 1.0], axis=1)
+    ends = np.where(np.isin(form.nodes.column[nodes], whole)[:, None], steps, ends)
+    moved[np.arange(len(moved)), np.repeat(form.nodes.column[nodes], 2)] = ends.ravel()
     return moved
+
+
+def at_categories(form: TreeForm, rows: Array) -> Array:
+    """Rows with one category replaced, each by each, and rows with each number that may be missing missing: (m, d)."""
+    moved = [rows[:0]]
+    for number, columns in enumerate(form.groups.values()):
+        own = np.repeat(rows[[number % len(rows), -1 - number % len(rows)]], len(columns), axis=0)
+        own[:, list(columns)] = np.tile(np.eye(len(columns)), (2, 1))
+        moved.append(own)
+    for column, value in form.gaps.items():
+        own = rows[:8].copy()
+        own[:, column] = value
+        moved.append(own)
+    return np.concatenate(moved)
 
 
 def reader_of(estimator: Any) -> Callable[[Any, int], TreeForm | None] | None:  # noqa: PLR0911
@@ -133,10 +175,11 @@ def _boosting(estimator: Any, place: int) -> TreeForm:
     return TreeForm.joined(trees, averaged=False)
 
 
-def _hist_boosting(estimator: Any, place: int) -> TreeForm | None:
+def _hist_boosting(estimator: Any, place: int, *, encoded: bool = False) -> TreeForm | None:
+    """Over its own columns; ``encoded``: over the columns that its encoder makes, categories first."""
     sign, trees = (1.0 if place == 1 else -1.0), []
     subsets: list[frozenset[int]] = []
-    if estimator._preprocessor is not None:  # columns are put in another order for categories
+    if estimator._preprocessor is not None and not encoded:  # columns are put in another order for categories
         return None
     for (predictor,) in estimator._predictors:
         nodes, cats = predictor.nodes, predictor.raw_left_cat_bitsets
