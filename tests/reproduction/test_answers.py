@@ -18,10 +18,13 @@ from rocerf.reproduction.answers import (
     compared,
     extra_costs,
     network_answer,
+    network_brief,
     random_answer,
+    random_brief,
     survived,
     works,
     worst_answer,
+    worst_brief,
 )
 from rocerf.reproduction.frontier import Frontier, Tried, beaten_table, find, frontiers_of, own_value
 from rocerf.reproduction.tables import read_results
@@ -71,7 +74,9 @@ def test_a_margin_must_do_as_well_after_the_largest_deletions_too() -> None:
     )
     rocerf = replace(ROCERF, tried=(papers,), own=papers)
     verdict, sentence = random_answer([rocerf, replace(margin((1, 1, 1, 1)), tried=(cheap, dear))])
-    assert verdict == "ROCERF works, and a constant margin costs as much or more."
+    assert verdict == (
+        "ROCERF works, but a constant margin does as well for less (after the largest deletions tried nowhere)."
+    )
     assert "for less on German (−10" in sentence
     assert "after the largest deletions such a margin keeps as many for as much or more on German (+30" in sentence
     better = replace(cheap, random_most=0.99)
@@ -263,3 +268,35 @@ def test_an_empty_file_of_curves_is_none(tmp_path: Path) -> None:
     assert results.sweeps is None
     assert frontiers_of(results) == []
     assert isinstance(beaten_table(results), pd.DataFrame)
+
+
+# In brief: two sentences for pages that have room for no more.
+
+
+def test_the_brief_figures_are_those_of_the_sentence_both_ways() -> None:
+    space = "\N{NO-BREAK SPACE}"
+    assert random_brief([ROCERF, margin((1, 0.8, 1, 0))]) == (
+        f"ROCERF keeps 99.0{space}% of its answers valid; a constant margin that keeps as many costs 20{space}% less "
+        "than ROCERF."
+    )
+    assert random_brief([ROCERF, margin((1, 1.5, 1, 0))]).endswith(f"costs 50{space}% more than ROCERF.")
+    assert random_brief([ROCERF, margin((1, 1.5, 0.5, 0))]).endswith("no constant margin tried keeps as many.")
+    other = [curve("rocerf", [(0.005, 1.0, 0.5, 0.1)], dataset="adult"), margin((1, 1.3, 0.9, 0), dataset="adult")]
+    assert random_brief([ROCERF, margin((1, 0.8, 1, 0)), *other]) == (
+        f"ROCERF keeps 50.0{space}% to 99.0{space}% of its answers valid, by table; a constant margin that keeps as "
+        f"many costs −20{space}% to +30{space}% against ROCERF."
+    )
+    assert worst_brief([ROCERF, RETRAINED]).endswith("; `retrained` costs 1.10 times as much.")
+    assert random_brief([]) == worst_brief([]) == network_brief([]) == ""
+
+
+def test_a_verdict_about_networks_is_of_everybody_asked_in_any_seed(tmp_path: Path) -> None:
+    """Four people of the first seed keep their answers, the two of the second lose theirs: four of six."""
+    build(tmp_path, ("german",))
+    rows = sweep_rows("german", "nn", {"rocerf": ("k", [(0.005, 1.0, 1.0, 1.0), (0.02, 1.5, 1.0, 1.0)])})
+    more = sweep_rows("german", "nn", {"rocerf": ("k", [(0.005, 2.0, 0.0, 0.0)])}, seed=1)
+    write(tmp_path, "sweeps", [row | {"people": 4} for row in rows] + [row | {"people": 2} for row in more])
+    third = answers(read_results(tmp_path))[2]
+    assert third.question == "Networks (a pilot: only 4 people a table and 2 seeds)"
+    assert third.verdict.startswith("Rows deleted at random: ROCERF does not work.")
+    assert third.brief.count(percent(4 / 6)) == 2

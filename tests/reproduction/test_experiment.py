@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rocerf
+from paper_runs import drawn
 from rocerf.baselines import Scfe
 from rocerf.errors import DatasetUnavailableError, FileFormatError, OptionError, UnsupportedModelError
 from rocerf.evaluation import validity_curves, worst_case_validity
@@ -116,7 +117,7 @@ def test_validity_is_that_of_validity_curves(tmp_path: Path) -> None:
     reproduce(settings, tmp_path)
     data = rocerf.load_dataset("german")
     model = rocerf.LogisticModel.fit(data.train, C=1.0)
-    denied = data.test.X[model.predict(data.test.X) == 0][:6]
+    denied = drawn(data.test.X[model.predict(data.test.X) == 0], 6)
     points = {"scfe": Scfe(model).explain(denied).points}
     points["rocerf"] = rocerf.Rocerf(model, "0.5%", promise="first_order").explain(denied).points
     curves = validity_curves(model, points, settings.alphas, 3, settings.evaluation_seed)
@@ -137,7 +138,7 @@ def test_networks_are_those_of_validity_curves(tmp_path: Path) -> None:
     assert done.failed == {}
     data = rocerf.load_dataset("german")
     model = rocerf.NeuralModel.fit(data.train, seed=0, epochs=60)
-    denied = data.test.X[model.predict(data.test.X) == 0][:6]
+    denied = drawn(data.test.X[model.predict(data.test.X) == 0], 6)
     curve = validity_curves(model, {"scfe": Scfe(model).explain(denied).points}, [0.05], 3, settings.evaluation_seed)
     results = rows(tmp_path / "results.csv")
     assert [float(row["validity"]) for row in results if row["method"] == "scfe"] == curve["scfe"][0].by_trial.tolist()

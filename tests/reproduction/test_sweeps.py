@@ -12,6 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import rocerf
+from paper_runs import drawn
 from problems import random_training_set, refused_people
 from rocerf import LogisticModel
 from rocerf.baselines import Margin, Roar, Scfe, roar_descent
@@ -65,7 +66,7 @@ def test_every_figure_of_a_logistic_sweep_is_that_of_plain_loops(tmp_path: Path)
     assert reproduce(settings, tmp_path).failed == {}
     found = {(row["method"], float(row["value"])): row for row in rows(tmp_path / "sweeps.csv")}
     model = rocerf.LogisticModel.fit(rocerf.load_dataset("german").train, C=1.0)
-    denied = [x for x in rocerf.load_dataset("german").test.X if model.predict(x[None])[0] == 0][:5]
+    denied = drawn(np.array([x for x in rocerf.load_dataset("german").test.X if model.predict(x[None])[0] == 0]), 5)
     makers: dict[tuple[str, float], Any] = {("scfe", 0.0): Scfe(model)}
     makers |= {("margin", value): Margin(model, margin=value) for value in (0.2, 0.5, 1.0)}
     makers |= {("roar", value): Roar(model, delta_max=value) for value in (0.02, 0.1)}
@@ -115,7 +116,7 @@ def test_picked_deletions_of_networks_are_those_of_plain_loops(tmp_path: Path) -
     data = rocerf.load_dataset("german")
     model = rocerf.NeuralModel.fit(data.train, seed=0, epochs=EPOCHS)
     outsider = rocerf.NeuralModel.fit(data.train, seed=OUTSIDER, epochs=EPOCHS)
-    denied = data.test.X[model.predict(data.test.X) == 0][:2]
+    denied = drawn(data.test.X[model.predict(data.test.X) == 0], 2)
     for (method, value), row in found.items():
         points = Margin(model, margin=value).explain(denied).matrix
         shares = []
@@ -262,9 +263,10 @@ def test_the_authors_lambda_does_not_depend_on_how_people_are_cut(monkeypatch: p
     denied[[12, 13, 14]] = people[:3]  # the second part begins with people who need little
     roar = Roar(model, preset="authors")
     whole = roar.explained(denied, parts=Parts(labels, 24)).ends
-    for first, last in ((0, 14), (14, 24)):  # of the second part the first job has two people only
-        share = whole_parts(labels, first, last)
-        ends = roar.explained(denied[share.taken], parts=share.parts).ends[share.own]
-        np.testing.assert_allclose(ends, whole[first:last], rtol=1e-9)
+    for order in (np.arange(24), np.random.default_rng(0).permutation(24)):  # asked as they come, or drawn
+        for first, last in ((0, 14), (14, 24)):  # of the second part the first job has two people only
+            share = whole_parts(labels[order], order, first, last)
+            ends = roar.explained(denied[order][share.taken], parts=share.parts).ends[share.own]
+            np.testing.assert_allclose(ends, whole[order][first:last], rtol=1e-9)
     alone = roar.explained(denied[:14], parts=Parts(labels[:14], 24)).ends
     assert not np.allclose(alone[12:], whole[12:14])  # the two alone would have chosen another

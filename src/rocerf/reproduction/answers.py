@@ -26,6 +26,7 @@ HOLDS = 0.95
 
 #: How methods are called in a sentence.
 CALLED = {"rocerf": "ROCERF with a larger k", "margin": "a constant margin"}
+CALLED |= {name: f"`{name}`" for name in ("first_order", "simulated")}
 
 #: What `retrained` is held against under picked rows.
 RIVALS = ("margin", "roar", "cchvae", "scfe", "rocerf", "first_order", "simulated")
@@ -37,25 +38,32 @@ NOT_MEASURED = "Not measured: this run has no curves for it."
 
 
 class Answer(NamedTuple):
-    """A question, the verdict in a few words, and the sentence with the figures."""
+    """A question, the verdict in a few words, its figures in brief, and the sentence with all of them."""
 
     question: str
     verdict: str
     sentence: str
+    brief: str = ""
+
+    @property
+    def measured(self) -> bool:
+        """Whether the run has figures for it."""
+        return self.verdict != NOT_MEASURED
 
 
 def answers(results: Results) -> list[Answer]:
     """The three answers, in the order of the page."""
     frontiers = [f for f in frontiers_of(results) if f.setting == "corrected"]
     share = f"{100 * SHARE:g}\N{NO-BREAK SPACE}% of the rows deleted"
+    random, worst = random_answer(frontiers, most_deleted(results)), worst_answer(frontiers, authors_points(results))
     found = [
-        (f"{share} at random, logistic regression", "lr", random_answer(frontiers, most_deleted(results))),
-        (f"The worst {share}, logistic regression", "lr", worst_answer(frontiers, authors_points(results))),
-        ("Networks", "nn", network_answer(frontiers)),
+        (f"{share} at random, logistic regression", "lr", random, random_brief(frontiers)),
+        (f"The worst {share}, logistic regression", "lr", worst, worst_brief(frontiers)),
+        ("Networks", "nn", network_answer(frontiers), network_brief(frontiers)),
     ]
     return [
-        Answer(words + few(frontiers, model), verdict, f"{said}{asked(frontiers, model)}" if said else "")
-        for words, model, (verdict, said) in found
+        Answer(words + few(frontiers, model), verdict, f"{said}{asked(frontiers, model)}" if said else "", brief)
+        for words, model, (verdict, said), brief in found
     ]
 
 
@@ -63,7 +71,9 @@ def few(frontiers: Sequence[Frontier], model: str) -> str:
     """That a verdict rests on few people, which goes before it; nothing where there are enough, or none."""
     own = [f.own for f in frontiers if (f.model, f.method) == (model, "rocerf") and f.own]
     least = min((point.people // point.averaged for point in own), default=FEW)
-    return f" (a pilot: only {least} people a table)" if least < FEW else ""
+    seeds = min((point.seeds for point in own), default=1)
+    more = f" and {seeds} seeds" if seeds > 1 else ""
+    return f" (a pilot: only {least} people a table{more})" if least < FEW else ""
 
 
 def asked(frontiers: Sequence[Frontier], model: str) -> str:
@@ -91,8 +101,8 @@ def most_deleted(results: Results) -> str:
 
 
 def shares_of(frontiers: Sequence[Frontier], model: str, method: str, kind: str) -> dict[str, float]:
-    """What a method keeps valid at its own knob, by table; only where it was measured."""
-    found = {f.dataset: f.own.share(kind) for f in frontiers if (f.model, f.method) == (model, method) and f.own}
+    """What a method keeps valid at its own knob, by table, over all seeds; only where it was measured."""
+    found = {f.dataset: f.own.over_seeds(kind) for f in frontiers if (f.model, f.method) == (model, method) and f.own}
     return {name: found[name] for name in TABLES if math.isfinite(found.get(name, math.nan))}
 
 
@@ -120,9 +130,9 @@ def random_answer(frontiers: Sequence[Frontier], more_deleted: str = "") -> tupl
         return NOT_MEASURED, ""
     extra = extra_costs(frontiers, "lr", "margin", "rocerf", "random")
     most = extra_costs(frontiers, "lr", "margin", "rocerf", "random_most")
-    both = {name: max(more, most.get(name, more)) for name, more in extra.items()}  # as well at either size
     verdict = works("ROCERF", shares)
-    verdict += _but({name: more for name, more in both.items() if shares[name] >= HOLDS}, len(shares))
+    verdict += _but({name: more for name, more in extra.items() if shares[name] >= HOLDS}, len(shares))
+    verdict += _later([name for name, more in extra.items() if more < 0], most)
     first = f"{kept('ROCERF', shares)} after 0.5\N{NO-BREAK SPACE}% of the rows were deleted at random"
     simple = "a plain counterfactual with the same score margin for everybody, which knows nothing of deletions,"
     larger = compared("after the largest deletions such a margin", most)
@@ -140,6 +150,14 @@ def _but(extra: Mapping[str, float], tables: int) -> str:
         return ", and no constant margin tried does" if none else ", and a constant margin costs as much or more"
     where_less = "" if len(less) == tables else f" on {_tables(less)}"
     return f", but a constant margin does as well for less{where_less}"
+
+
+def _later(less: Sequence[str], most: Mapping[str, float]) -> str:
+    """Where a margin that is cheaper after few deletions no longer is after the largest ones that were tried."""
+    still = [name for name in less if most.get(name, -1.0) < 0]
+    if len(still) == len(less):
+        return ""
+    return f" (after the largest deletions tried {'only on ' + _tables(still) if still else 'nowhere'})"
 
 
 def works(name: str, shares: Mapping[str, float]) -> str:
@@ -242,7 +260,9 @@ def _rivals(frontiers: Sequence[Frontier], model: str, ours: Mapping[str, float]
     less = {m: [table for table, more in found.items() if more < 0] for m, found in extra.items()}
     said = [f"{CALLED.get(m, METHODS[m])} on {_tables(tables)}" for m, tables in less.items() if tables]
     if said:
-        return f"; as much for less: {listed(said)}"
+        own = [f.own for f in frontiers if (f.model, f.method) == (model, "retrained") and f.own]
+        of_some = any(point.averaged < point.seeds for point in own)  # every setting was tried with these alone
+        return f"; as much for less{', in the first seed' if of_some else ''}: {listed(said)}"
     return ", and nothing else tried does as much for less" if extra else ""
 
 
@@ -290,7 +310,62 @@ def _seeds(frontiers: Sequence[Frontier], method: str, kind: str) -> str:
     if not ranges:
         return ""
     low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return f" (over seeds {percent(low)} to {percent(high)})"
+    return f" (over seeds {percent(low)} to {percent(high)})" if low < high else " (in every seed)"
+
+
+def random_brief(frontiers: Sequence[Frontier]) -> str:
+    """ROCERF's share under random deletions and what a constant margin costs for as many, over the tables."""
+    shares = shares_of(frontiers, "lr", "rocerf", "random")
+    said = f"ROCERF keeps {ends(shares)} of its answers valid{_each(shares)}" if shares else ""
+    return _sentence(said, _margins(frontiers, "lr", "rocerf", "random"))
+
+
+def worst_brief(frontiers: Sequence[Frontier]) -> str:
+    """The same of ROCERF and `retrained` under the worst deletions."""
+    papers, ours = (shares_of(frontiers, "lr", method, "picked") for method in ("rocerf", "retrained"))
+    both = [f"{name} keeps {ends(found)}" for name, found in (("ROCERF", papers), ("`retrained`", ours)) if found]
+    more = _premium(frontiers, "lr", "retrained", "rocerf") if papers and ours else ""
+    said = f"{listed(both)} of its answers valid{_each(papers, ours)}" if both else ""
+    return _sentence(said, f"`retrained` costs {more} as much" if more else "")
+
+
+def network_brief(frontiers: Sequence[Frontier]) -> str:
+    """Shares by table of ROCERF and of ours, rows deleted at random and picked."""
+    names = {"rocerf": "ROCERF", "simulated": "`simulated`", "retrained": "`retrained`"}
+    parts = []
+    for kind, words in (("random", "at random"), ("picked", "picked")):
+        shares = {name: shares_of(frontiers, "nn", method, kind) for method, name in names.items()}
+        known = [f"{name} {ends(found)}" for name, found in shares.items() if found]
+        parts += [f"{words} {', '.join(known)}"] * bool(known)
+    return _sentence(f"Answers kept, by table, rows deleted {'; '.join(parts)}" if parts else "", "")
+
+
+def _sentence(*parts: str) -> str:
+    return "; ".join(filter(None, parts)) + "." if any(parts) else ""
+
+
+def _each(*shares: Mapping[str, float]) -> str:
+    """That a share is that of every table, where it is."""
+    known = [found for found in shares if found]
+    if all(len(found) == 1 for found in known):
+        return ""
+    return " on each table" if all(len(set(found.values())) == 1 for found in known) else ", by table"
+
+
+def _margins(frontiers: Sequence[Frontier], model: str, target: str, kind: str) -> str:
+    """What the cheapest constant margin that keeps as many costs, from the least to the most over the tables."""
+    extra = extra_costs(frontiers, model, "margin", target, kind)
+    known = sorted(more for more in extra.values() if more < math.inf)
+    if not known:
+        return "no constant margin tried keeps as many" if extra else ""
+    near, far = sorted((known[0], known[-1]), key=abs)
+    if near * far > 0:
+        sizes = " to ".join(dict.fromkeys(signed(abs(more))[1:] for more in (near, far)))
+        costs = f"{sizes} {'less' if far < 0 else 'more'} than ROCERF"
+    else:
+        costs = f"{signed(known[0])} to {signed(known[-1])} against ROCERF"
+    some = "" if len(known) == len(extra) else f" on {len(known)} of {len(extra)} tables"
+    return f"a constant margin that keeps as many costs {costs}{some}"
 
 
 def ends(shares: Mapping[Any, float]) -> str:

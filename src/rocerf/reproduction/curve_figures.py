@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 from rocerf.drawing import COLOURS, MARKERS, canvas, svg_text
 from rocerf.reproduction.frontier import KINDS, Frontier, Tried
+from rocerf.reproduction.labels import Drawn, Label, write_labels
 from rocerf.reproduction.published import DATASETS, METHODS, TABLES
-from rocerf.reproduction.scales import TOP, Shares, height, label_ends, log_ticks
+from rocerf.reproduction.scales import TOP, Shares, height, log_ticks
 from rocerf.reproduction.words import percent
 
 #: Methods in the panels, drawn in this order; the constant margin lies under all.
@@ -34,9 +35,12 @@ def draw_curves(frontiers: Sequence[Frontier], model: str, panels: Sequence[tupl
     rows = math.ceil(len(shown) / across)
     with canvas(4.7 * across, 3.75 * rows, panels=across, rows=rows) as (figure, drawn):
         figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+        curves = [
+            [f for f in frontiers if (f.model, f.dataset, f.setting) == (model, d, "corrected")] for d, _ in shown
+        ]
+        scale = _scale([f for found in curves for f in found])  # one for all: panels share their upright axis
         waiting = [
-            _panel(axes, [f for f in frontiers if f.model == model and f.dataset == d and f.setting == "corrected"], k)
-            for axes, (d, k) in zip(drawn, shown, strict=False)
+            _panel(axes, scale, found, kind) for axes, found, (_, kind) in zip(drawn, curves, shown, strict=False)
         ]
         for axes, (dataset, kind) in zip(drawn, shown, strict=False):
             axes.set_title(f"{DATASETS[dataset]}: {KINDS[kind]}", loc="left", fontsize=10)
@@ -44,8 +48,8 @@ def draw_curves(frontiers: Sequence[Frontier], model: str, panels: Sequence[tupl
             axes.set_ylabel("answers still valid (%)")
             axes.tick_params(axis="y", labelleft=True)
         figure.draw_without_rendering()
-        for axes, (ends, marks) in zip(drawn, waiting, strict=False):
-            label_ends(figure, axes, ends, marks)
+        for axes, panel in zip(drawn, waiting, strict=False):
+            write_labels(axes, panel)
         return svg_text(figure)
 
 
@@ -59,47 +63,37 @@ def panel_words(frontiers: Sequence[Frontier], model: str, dataset: str, kind: s
     return f"{DATASETS[dataset]}, {KINDS[kind]}, validity against cost: {'; '.join(said)}"
 
 
-Ends = list[tuple[str, str, float, float]]
-Marks = list[tuple[float, float]]
+def _scale(frontiers: Sequence[Frontier]) -> Shares:
+    """An upright axis with lanes for every method that is drawn."""
+    known = [f for f in frontiers if any(math.isfinite(f.best(kind)) for kind in KINDS)]
+    methods = [method for method in SHOWN if any(f.method == method for f in known)]
+    return Shares(methods, [m for m in methods if any(f.method == m and _has_zero(f) for f in known)])
 
 
-def _panel(axes: Any, frontiers: Sequence[Frontier], kind: str) -> tuple[Ends, Marks]:
-    """Draw every method; returns what is to be labelled where, and where marks stand."""
+def _panel(axes: Any, shares: Shares, frontiers: Sequence[Frontier], kind: str) -> Drawn:
+    """Draw every method; returns what is to be labelled, and what labels must not hide."""
     curves = {f.method: f for f in frontiers if f.method in SHOWN and math.isfinite(f.best(kind))}
-    methods = [method for method in SHOWN if method in curves]
-    zeros = [m for m in methods if any(f.method == m and _has_zero(f) for f in frontiers)]
-    shares = Shares(methods, zeros)
     shares.draw(axes)
-    if not methods:
-        return [], []
+    drawn = Drawn()
+    if not curves:
+        return drawn
     low, high = _cost_limits(curves)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     log_ticks(axes.xaxis, low, high)
-    ends: Ends = []
-    marks: Marks = []
-    for method in methods:
+    for method in (method for method in SHOWN if method in curves):
         points = [p for p in curves[method].tried if math.isfinite(p.share(kind)) and math.isfinite(p.l2)]
         points = sorted(points, key=lambda p: p.l2)
+        _line(axes, shares, method, points, curves[method].own, kind, drawn)
         inside = [p for p in points if p.l2 <= high]
-        _line(axes, shares, method, points, curves[method].own, kind)
         places = [(p.l2, shares.place(p.share(kind), method)) for p in inside]
-        marks += [*places, *_between(places)]
-        if inside:
-            ends.append((SHORT[method], COLOURS[method], *places[-1]))
-        else:
-            cheapest = points[0]
-            y = shares.place(cheapest.share(kind), method)
-            axes.plot([high], [y], marker=">", color=COLOURS[method], clip_on=False, markersize=6)
-            ends.append((f"{SHORT[method]} at {cheapest.l2:.1f}", COLOURS[method], high, y))
-            marks.append((high, y))
-    return ends, marks
-
-
-def _between(places: Marks) -> Marks:
-    """Places along a line, so that no label is written over it."""
-    steps = [(first, second, part / 8) for first, second in pairwise(places) for part in range(1, 8)]
-    return [(a[0] ** (1 - t) * b[0] ** t, a[1] * (1 - t) + b[1] * t) for a, b, t in steps]
+        if not inside:  # dearer than the axis goes: an arrow at its end
+            places = [(high, shares.place(points[0].share(kind), method))]
+            axes.plot(*zip(*places, strict=True), marker=">", color=COLOURS[method], clip_on=False, markersize=6)
+            drawn.marks.append((*places[0], 5.0))
+        text = SHORT[method] if inside else f"{SHORT[method]} at {points[0].l2:.1f}"
+        drawn.labels.append(Label(text, COLOURS[method], tuple(places)))
+    return drawn
 
 
 def _has_zero(frontier: Frontier) -> bool:
@@ -113,7 +107,10 @@ def _cost_limits(curves: dict[str, Frontier]) -> tuple[float, float]:
     return 0.93 * min(costs), 1.02 * max(min(max(costs), ROOM * wide), 1.1 * min(costs))
 
 
-def _line(axes: Any, shares: Shares, method: str, points: Sequence[Tried], own: Tried | None, kind: str) -> None:
+def _line(
+    axes: Any, shares: Shares, method: str, points: Sequence[Tried], own: Tried | None, kind: str, drawn: Drawn
+) -> None:
+    """A method's curve with its bars and ring; what it takes up goes into ``drawn``."""
     x, y = [p.l2 for p in points], [shares.place(p.share(kind), method) for p in points]
     thick, colour = method == "margin", COLOURS[method]
     hollow = method == "first_order"
@@ -128,12 +125,18 @@ def _line(axes: Any, shares: Shares, method: str, points: Sequence[Tried], own: 
         markerfacecolor="white" if hollow else colour,
         zorder=2 if thick else 4,
     )
+    drawn.lines.append([*zip(x, y, strict=True)])
     for point, place in zip(points, y, strict=True):
+        if point.l2 > axes.get_xlim()[1]:  # beyond the axis
+            continue
+        drawn.marks.append((point.l2, place, 6.5 if point is own else 4.0))
         down, up = (_bar_end(end, place) for end in getattr(point, f"{kind}_range"))
         if up - down > 0.02 and 0 < point.share(kind) < 1:
             axes.plot([point.l2] * 2, [down, up], color=colour, linewidth=0.9, alpha=0.55, zorder=1)
+            drawn.lines.append([(point.l2, down), (point.l2, up)])
         if point.seeds > 1:  # over people costs go up and down together, so that their errors say little here
             axes.plot(list(point.l2_range), [place] * 2, color=colour, linewidth=0.9, alpha=0.55, zorder=1)
+            drawn.lines.append([(cost, place) for cost in point.l2_range])
     if own in points and own is not None:
         place = shares.place(own.share(kind), method)
         ring = {"markersize": 10.5, "markerfacecolor": "none", "markeredgewidth": 1.3, "zorder": 5}

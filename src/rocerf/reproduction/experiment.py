@@ -24,7 +24,7 @@ from rocerf.evaluation.costs import costs_of
 from rocerf.evaluation.methods import explained, explainer_named, words_of
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.model import Refittable
-from rocerf.reproduction.as_published import parts_of, people_of, rows_in, whole_parts
+from rocerf.reproduction.as_published import ORDER, READ_IN, drawn_order, parts_of, people_of, rows_in, whole_parts
 from rocerf.reproduction.jobs import Job, JobFolder, JobFound
 from rocerf.reproduction.judges import accepted_by, accepted_without_picked, survived
 from rocerf.reproduction.sweeps import options_of
@@ -52,7 +52,8 @@ class Experiment:
         model: Any = _kind(inputs["model"]).fit(data.train, **options, **self._place(inputs["model"]))
         seconds = time.perf_counter() - start
         model.save(folder.side_path(job.name))
-        people = people_of(data, inputs["setting"], inputs["model"])
+        read_in = READ_IN.get(inputs["dataset"])
+        people = people_of(data, inputs["setting"], inputs["model"], parts=read_in)
         accepted = model.predict(people)
         result = {
             "train_rows": len(data.train),
@@ -63,8 +64,11 @@ class Experiment:
             "seconds_fit": seconds,
             "epochs": inputs.get("epochs"),
             "data_sha256": data.train.checksum,
+            "asked": f"drawn, seed {ORDER}",
         }
-        return result, {"denied": people[accepted == 0], "parts": parts_of(data, inputs["setting"])[accepted == 0]}
+        denied, parts = people[accepted == 0], parts_of(data, inputs["setting"], parts=read_in)[accepted == 0]
+        order = drawn_order(parts)  # whoever takes the first so many takes a random sample
+        return result, {"denied": denied[order], "parts": parts[order], "places": order}
 
     def _place(self, model: str) -> dict[str, str]:
         """Where a model lives, as an option; a logistic one has no choice."""
@@ -89,16 +93,15 @@ class Experiment:
 
     def _explain(self, job: Job, folder: JobFolder) -> JobFound:
         inputs = job.inputs
-        denied, parts = (folder.arrays(job.needs[0])[name] for name in ("denied", "parts"))
+        denied, parts, places = (folder.arrays(job.needs[0])[name] for name in ("denied", "parts", "places"))
         most, first = len(denied[: inputs["people"]]), inputs["first"]
         last = most if inputs["count"] is None else min(most, first + inputs["count"])
         if first and first >= most:
             return {"seconds": 0.0}, {"people": denied[:0], "points": denied[:0]}
-        taken, own, lambdas = slice(first, last), slice(None), None
+        taken, own, lambdas = np.arange(first, last), np.arange(last - first), None
         if (inputs["setting"], inputs["method"]) == ("published", "roar"):
-            share = whole_parts(
-                parts, first, last
-            )  # lambda is chosen on the first people of each of the authors' parts
+            # Lambda is chosen on the first people of each of the authors' parts.
+            share = whole_parts(parts, places, first, last)
             taken, own, lambdas = share.taken, share.own, share.parts
         people = denied[taken]
         model = self._load(job, folder)
@@ -115,7 +118,7 @@ class Experiment:
             "k": recourses.settings.k,
             "sentence": recourses.settings.sentence,
             "parameters": words_of(explainer, recourses),
-            "statuses": dict(Counter(status.code for status in recourses.statuses[own])),
+            "statuses": dict(Counter(recourses.statuses[place].code for place in own)),
         }
         # As published every end counts, also one that the model refuses: the statuses say how many are accepted.
         return result, {"people": people[own], "points": found.ends[own]}

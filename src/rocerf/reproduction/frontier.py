@@ -36,7 +36,7 @@ class Tried:
 
     Means are over the seeds for which every setting was tried (``averaged`` of them), so that no curve mixes networks.
     ``random`` and ``picked`` are NaN where they were not measured. The ranges are over all ``seeds`` that have this
-    setting, or two standard errors where there is one.
+    setting, or two standard errors where there is one, and the shares ``_all`` are of everybody asked in any of them.
     """
 
     value: float
@@ -51,10 +51,18 @@ class Tried:
     seeds: int
     averaged: int = 1
     random_most: float = math.nan
+    random_all: float = math.nan
+    picked_all: float = math.nan
+    people_all: int = 0
 
     def share(self, kind: str) -> float:
         """``random``, ``picked``, or ``random_most``: after the largest random deletions of the run."""
         return float(getattr(self, kind))
+
+    def over_seeds(self, kind: str) -> float:
+        """The share ``random`` or ``picked`` of everybody asked, in all seeds that have this setting."""
+        every = float(getattr(self, f"{kind}_all"))
+        return every if math.isfinite(every) else self.share(kind)
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,11 @@ def _tried(value: float, rows: pd.DataFrame, common: set[int]) -> Tried:
         ends = (seen.min(), seen.max()) if len(seen) > 1 else (cells[name] - 2 * error, cells[name] + 2 * error)
         low, high = (float(end) for end in ends)
         cells[f"{name}_range"] = (low, high) if name == "l2" else (max(0.0, low), min(1.0, high))
+        if name != "l2" and len(seen):
+            asked = rows.loc[seen.index, "people"]
+            cells[f"{name}_all"] = round(float((seen * asked).sum() / asked.sum()), 12)
     cells |= {name: int(even[name].sum()) for name in ("people", "answered")}
+    cells["people_all"] = int(rows["people"].sum())
     if "random_most" in even.columns and even["random_most"].notna().any():  # older runs do not have it
         cells["random_most"] = round(float(even["random_most"].mean()), 12)
     return Tried(value=float(value), **cells, seeds=rows["seed"].nunique(), averaged=even["seed"].nunique())

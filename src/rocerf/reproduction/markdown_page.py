@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rocerf.html import Paragraph, Points, Table
-from rocerf.reproduction.answers import HOLDS, answers
-from rocerf.reproduction.claims import claims
+from rocerf.reproduction.answers import HOLDS, Answer, answers
+from rocerf.reproduction.claims import Claim, claims
 from rocerf.reproduction.costs import cost_summary, outside_sentences
 from rocerf.reproduction.findings import ABOUT_THE_PAPER, own_evidence
 from rocerf.reproduction.frontier import beaten_table, frontiers_of
-from rocerf.reproduction.published import METHODS, MODELS, shipped
+from rocerf.reproduction.published import METHODS, MODELS, SETTINGS, shipped
 from rocerf.reproduction.report_tables import (
     RIVALS,
     Rows,
@@ -24,18 +24,27 @@ from rocerf.reproduction.report_tables import (
 )
 from rocerf.reproduction.run_facts import what_was_run
 from rocerf.reproduction.tables import accuracy_table, cost_table, validity_curves_of
-from rocerf.reproduction.words import percent, theorem_sentences
+from rocerf.reproduction.words import listed, percent, theorem_sentences
 
 if TYPE_CHECKING:
     from rocerf.reproduction.tables import Results
 
 TEXT = shipped("report.yaml")
 
+#: The part of the claims that is about networks.
+NETWORKS = "Networks"
+
+#: A run and the folder of its figures, for each model.
+Runs = Mapping[str, tuple["Results", str]]
+
 
 def answers_text(results: Results, networks: Results | None = None) -> str:
-    """The three answers as a list; the one about networks from their own run where they have one."""
-    found = answers(results) if networks is None else [*answers(results)[:-1], answers(networks)[-1]]
-    return f"{_bullets(f'**{a.question}. {a.verdict}** {a.sentence}'.strip() for a in found)}\n"
+    """The three answers as a list, in brief; the one about networks from their own run where they have one."""
+    return f"{_bullets(f'**{a.question}. {a.verdict}** {a.brief}'.strip() for a in _answers(results, networks))}\n"
+
+
+def _answers(results: Results, networks: Results | None) -> list[Answer]:
+    return answers(results) if networks is None else [*answers(results)[:-1], answers(networks)[-1]]
 
 
 def page(results: Results, figures: str, networks: Results | None = None, networks_figures: str = "") -> str:
@@ -43,33 +52,48 @@ def page(results: Results, figures: str, networks: Results | None = None, networ
 
     ``networks`` is a run of networks alone, where the other has none.
     """
+    of: Runs = {"lr": (results, figures), "nn": (networks, networks_figures) if networks else (results, figures)}
+    every = (f"**{a.question}.** {a.sentence}" for a in _answers(results, networks) if a.sentence)
     parts = [
         answers_text(results, networks).strip(),
         _plain(TEXT["holds"].format(holds=percent(HOLDS, 0))),
+        "All figures of these answers:",
+        _bullets(every),
         *_curves(results, figures),
         *([] if networks is None else _networks(networks, networks_figures)),
-        *_costs(results),
+        *_costs(of),
         "## Accuracy",
         _table(["", "paper", "as published", "corrected", "denied", "denied, corrected"], _accuracy(results)),
         "## Validity as more rows are deleted at random",
         "Shares are of all denied people, as in the paper; whoever got no answer has no valid one.",
         *(
-            _figure(figures, f"validity_{model}", f"{name}: average validity by share of deleted rows")
+            _figure(of[model][1], f"validity_{model}", f"{name}: average validity by share of deleted rows")
             for model, name in (("lr", "Logistic regression"), ("nn", "Networks"))
-            if (results.models["model"] == model).any()
+            if (of[model][0].models["model"] == model).any()
         ),
         *_worst(results),
         "## The paper's claims, one by one",
-        _table(["the paper says", "here", "figures"], claim_rows(claims(results, validity_curves_of(results)))),
+        _table(["the paper says", "here", "figures"], claim_rows(_claims(results, networks))),
         *_theory(results, figures),
         "## What we found about the paper's data and code",
         _bullets(f"**{title}** {text}" for title, text in ABOUT_THE_PAPER.items()),
-        "From this run:",
-        _bullets(own_evidence(results)),
+        "From these runs:" if networks else "From this run:",
+        _bullets(dict.fromkeys(said for run in (results, networks) if run for said in own_evidence(run))),
         "## What was run",
-        *_run(results),
+        *_run(results, networks),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _claims(results: Results, networks: Results | None) -> list[Claim]:
+    """Those of networks from their own run where they have one, in the place that they have on the page."""
+    found = claims(results, validity_curves_of(results))
+    if networks is None:
+        return found
+    theirs = [claim for claim in claims(networks, validity_curves_of(networks)) if claim.part == NETWORKS]
+    first = next((place for place, claim in enumerate(found) if claim.part == NETWORKS), len(found))
+    rest = [claim for claim in found if claim.part != NETWORKS]
+    return [*rest[:first], *theirs, *rest[first:]]
 
 
 def _curves(results: Results, figures: str) -> Iterable[str]:
@@ -90,19 +114,47 @@ def _curves(results: Results, figures: str) -> Iterable[str]:
 def _networks(results: Results, figures: str) -> Iterable[str]:
     """What a run of networks alone has to show, with where it was made."""
     yield "## Networks, in a run of their own"
-    yield f"[Its report]({figures}/report.html). {TEXT['networks']}"
+    yield f"[Its report]({figures}/report.html). {networks_sentence(results)}"
     yield from list(_curves(results, figures))[2:]
     yield _table(["", "paper", "as published", "corrected", "denied", "denied, corrected"], _accuracy(results))
     yield from list(_worst(results))[1:]
-    yield from _run(results)
+    yield from _run(results, results)
 
 
-def _costs(results: Results) -> Iterable[str]:
+def networks_sentence(results: Results) -> str:
+    """How large a run of networks alone was: where, which settings, how many seeds and people; all from its tables."""
+    methods, sweeps, jobs = results.methods, results.sweeps, results.run.get("jobs", {})
+    first = methods[methods["seed"] == 0].groupby("dataset")["people"].max()
+    seeds = methods.groupby(["setting", "dataset"])["seed"].nunique()
+    curve = sweeps[sweeps["seed"] == 0].groupby("dataset")["people"].max() if sweeps is not None else first
+    where = dict.fromkeys(str(part.get("gpu") or "the CPU") for part in results.run.get("sessions", []))
+    done, planned = jobs.get("done"), jobs.get("planned")
+    return str(TEXT["networks"]).format(
+        device=listed(list(where)) or "a machine that was not recorded",
+        settings=listed([words for key, words in SETTINGS.items() if key in set(methods["setting"])]),
+        seeds=f"{_ends(seeds)} seeds" if seeds.max() > 1 else "one seed",
+        people=f"{_ends(first)} people",
+        curve=f"{_ends(curve)} people",
+        deletions=max((c.trials for c in validity_curves_of(results)), default=0),
+        done=f" {done:,} of {planned:,} jobs were done." if done != planned else "",
+    )
+
+
+def _ends(values: Iterable[float]) -> str:
+    """``4``, or ``4 to 10``."""
+    known = sorted(values)
+    return " to ".join(dict.fromkeys(f"{value:.0f}" for value in (known[0], known[-1])))
+
+
+def _costs(of: Runs) -> Iterable[str]:
     yield "## Cost, beside the paper's"
     yield _plain(TEXT["published"])
     yield _plain(TEXT["cost"])
     for model, name in MODELS.items():
+        results = of[model][0]
         table = cost_table(results, "l2", model)
+        if not len(table):
+            continue
         yield f"### L2 cost, {name}"
         yield f"**{cost_summary(table, model)}**"
         shown = table[table["published_verdict"] != ""]
@@ -134,9 +186,10 @@ def _theory(results: Results, figures: str) -> Iterable[str]:
         yield _bullets(theorem_sentences(results.theorem))
 
 
-def _run(results: Results) -> Iterable[str]:
-    """The report's tables of facts and sittings, and what is missing."""
-    for part in what_was_run(results, validity_curves_of(results), TEXT["sittings"]):
+def _run(results: Results, networks: Results | None) -> Iterable[str]:
+    """The report's tables of facts and sittings, and what is missing, without the models of the other run."""
+    elsewhere = [model for model in MODELS if networks and model not in set(results.models["model"])]
+    for part in what_was_run(results, validity_curves_of(results), TEXT["sittings"], elsewhere):
         if isinstance(part, Table):
             yield _table(part.head or ["", ""], list(part.rows))
         elif isinstance(part, Points):

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rocerf.reproduction.as_published import C_OF, DATA, left_out
+from rocerf.reproduction.as_published import C_OF, DATA, READ_IN, left_out
 from rocerf.reproduction.jobs import Job
+from rocerf.reproduction.published import VARIANT_OF, is_run
 from rocerf.reproduction.settings import ExperimentSettings
 from rocerf.reproduction.sweeps import KNOB_OF, own_value
 
@@ -107,10 +108,8 @@ def at_k(share: float) -> str:
 def cases_of(settings: ExperimentSettings, setting: str, dataset: str) -> list[Case]:
     """The cases of one setting and data set: seed 0 of each model, then the other seeds where something has one."""
     cases: list[Case] = []
-    variant = dataset == "compas-risk"  # of what was published
-    if variant and setting == "corrected":
-        return cases
-    for model in settings.models:
+    variant = dataset in VARIANT_OF  # of what was published
+    for model in (model for model in settings.models if is_run(setting, dataset, model)):
         seeded = not variant and (
             model == "nn" or any(name in settings.methods_of(setting, "lr") for name in drawn(setting))
         )
@@ -129,7 +128,7 @@ def plan_case(settings: ExperimentSettings, case: Case, test_rows: int) -> CaseP
     plan = _Planner(settings, case, test_rows)
     methods = plan.methods
     paper = (case.setting, case.model, case.seed) == ("published", "lr", 0) and "rocerf" in methods
-    shares = settings.sensitivity_k if paper else ()
+    shares = settings.sensitivity_k if paper and case.dataset not in READ_IN else ()
     plain = plan.explain("plain", settings.k)
     jobs = [*plan.shared(), *plain]
     sweeps: list[Job] = []
@@ -170,7 +169,8 @@ class _Planner:
         """The methods of this case, in the order of the tables."""
         missing = left_out(self.case.setting, self.case.dataset)
         asked = self.settings.methods_of(self.case.setting, self.case.model)
-        methods = tuple(name for name in asked if name not in missing)
+        run = (name for name in asked if is_run(self.case.setting, self.case.dataset, self.case.model, name))
+        methods = tuple(name for name in run if name not in missing)
         if self.case.model == "nn" or not self.case.seed:
             return methods
         return tuple(name for name in methods if name in drawn(self.case.setting))

@@ -142,10 +142,16 @@ def _coded(text: str) -> Html:
 
 def _lead(results: Results) -> Iterator[Part]:
     yield Paragraph(TEXT["lead"])
-    found = answers(results)
-    yield Points([joined(tag("b", f"{a.question}. "), _coded(a.verdict)) for a in found], "answers")
+    found = [answer for answer in answers(results) if answer.measured]
+    absent = [answer.question for answer in answers(results) if not answer.measured]
+    shown = [joined(tag("b", f"{a.question}. "), _coded(a.verdict), " ", _coded(a.brief)) for a in found]
+    yield Points(shown, "answers")
+    if absent:
+        yield Paragraph(f"Not measured, since this run has no curves for it: {'; '.join(absent)}.")
     yield Paragraph(Html(TEXT["holds"].format(holds=percent(HOLDS, 0))), "small")
-    yield Points([joined(tag("b", f"{a.question}. "), _coded(a.sentence)) for a in found if a.sentence], "said")
+    if found:
+        every = [joined(tag("b", f"{a.question}. "), _coded(a.sentence)) for a in found]
+        yield Details("All figures of these answers", [Points(every, "said")])
     size = results.run.get("preset")
     if size in ("quick", "cpu"):
         yield Paragraph(Html(TEXT[size]), "note")
@@ -200,6 +206,8 @@ def _costs(tables: dict[str, pd.DataFrame]) -> Iterator[Part]:
     yield Paragraph(Html(TEXT["cost"]))
     for norm, (model, name) in product(("l2", "l1"), MODELS.items()):
         table = tables[f"cost_{norm}_{model}.csv"]
+        if not len(table):
+            continue
         yield Heading(f"{norm.upper()} cost, {name}")
         if norm == "l1":
             yield Paragraph("L1 norms of the points found for L2, as in the paper.")

@@ -28,9 +28,11 @@ SITTINGS = {
 }
 
 
-def what_was_run(results: Results, curves: Sequence[Curve], sittings_text: str) -> Iterator[Part]:
-    """The parts of the section."""
-    run, missing, failed = results.run, results.missing(), results.run.get("failed") or {}
+def what_was_run(
+    results: Results, curves: Sequence[Curve], sittings_text: str, elsewhere: Sequence[str] = ()
+) -> Iterator[Part]:
+    """The parts of the section; models that are ``elsewhere`` are not named as missing."""
+    run, missing, failed = results.run, results.missing(elsewhere), results.run.get("failed") or {}
     yield Table([], [(name.replace("_", " "), _flat(value)) for name, value in facts(run, curves)], "facts")
     sessions = _sittings(run)
     if sessions:
@@ -125,4 +127,5 @@ def _part_of_the_people(results: Results) -> Iterator[Part]:
         if len(people) and people.max() < row["denied"]:
             said.append(f"{case_name(**case)}: {people.max():,} of {row['denied']:,}")
     if said:
-        yield Paragraph(f"Not all denied people were explained: {'; '.join(said)}.")
+        who = "drawn at random" if str(results.run.get("asked", "")).startswith("drawn") else "the first of the file"
+        yield Paragraph(f"Not all denied people were explained, but some, {who}: {'; '.join(said)}.")

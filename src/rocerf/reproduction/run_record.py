@@ -52,6 +52,7 @@ def write_run_record(
         "seeds": {"seed": settings.seed, "evaluation_seed": settings.evaluation_seed},
         "versions": sessions[-1]["versions"] if sessions else versions(),
         "data_sha256": {name.removesuffix("-model"): found["data_sha256"] for name, found in models.items()},
+        "asked": ", ".join(sorted({found["asked"] for found in models.values()})),
         "missing": dict(missing),
         "failed": dict(failed),
     }

@@ -1,4 +1,4 @@
-"""Axes on which what matters can be seen: shares near 100 %, costs on a log scale, labels that do not collide."""
+"""Axes on which what matters can be seen: shares near 100 %, costs on a log scale."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ NEARLY = 0.999
 TICKS = (0.0, 0.5, 0.8, 0.9, 0.96, 0.99, 0.999)
 #: Height of one method's lane in a strip, and the gap to it; the unit is a tenth of the refused share.
 LANE, GAP = 0.2, 0.18
+#: Lanes left free above the highest one, where its label has room.
+HEAD = 0.9
 
 
 def height(share: float) -> float:
@@ -38,8 +40,8 @@ class Shares:
     @property
     def limits(self) -> tuple[float, float]:
         """Lowest and highest place of the axis."""
-        below = GAP + LANE * len(self.zeros) if self.zeros else 0.1
-        return -below, TOP + GAP + LANE * (len(self.methods) + 0.2)
+        below = GAP + LANE * (len(self.zeros) + 0.2) if self.zeros else 0.1
+        return -below, TOP + GAP + LANE * (len(self.methods) + HEAD)
 
     def place(self, share: float, method: str) -> float:
         """Where a method's share stands."""
@@ -77,63 +79,3 @@ def log_ticks(axis: Any, low: float, high: float) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
-#: Where a label may stand beside its point: offset in points, alignment across and upright; the best first.
-BESIDE = (
-    (7, 0, "left", "center"),
-    (-7, 0, "right", "center"),
-    (0, 7, "center", "bottom"),
-    (0, -7, "center", "top"),
-    (7, 8, "left", "bottom"),
-    (7, -8, "left", "top"),
-    (-7, 8, "right", "bottom"),
-    (-7, -8, "right", "top"),
-    (12, 16, "left", "bottom"),
-    (12, -16, "left", "top"),
-    (-12, 16, "right", "bottom"),
-    (-12, -16, "right", "top"),
-)
-Box = tuple[float, float, float, float]
-
-
-def label_ends(
-    figure: Any, axes: Any, ends: Sequence[tuple[str, str, float, float]], marks: Sequence[tuple[float, float]]
-) -> None:
-    """Write a label (text, colour, x, y) beside each end, where it covers least of other labels, marks and edges.
-
-    The figure must have been laid out (``draw_without_rendering``): before, no place is known.
-    """
-    scale = figure.dpi / 72
-    bounds = axes.get_window_extent()
-    dots = [tuple(axes.transData.transform(mark)) for mark in marks]
-    taken: list[Box] = []
-    for text, colour, x, y in ends:
-        at = axes.transData.transform((x, y))
-        options = [(_box(at, text, way, scale), way) for way in BESIDE]
-        costs = [_covered(box, taken, dots, bounds) + 0.01 * place for place, (box, _) in enumerate(options)]
-        box, (across, up, ha, va) = options[costs.index(min(costs))]
-        taken.append(box)
-        words = {"textcoords": "offset points", "ha": ha, "va": va, "fontsize": 8.5, "zorder": 9}
-        axes.annotate(text, (x, y), (across, up), color=colour, **words)
-
-
-def _box(at: Any, text: str, way: tuple[float, float, str, str], scale: float) -> Box:
-    across, up, ha, va = way
-    wide, tall = 4.6 * len(text) * scale, 9.5 * scale
-    x, y = at[0] + across * scale, at[1] + up * scale
-    left = {"left": x, "right": x - wide, "center": x - wide / 2}[ha]
-    low = {"bottom": y, "top": y - tall, "center": y - tall / 2}[va]
-    return left, low, left + wide, low + tall
-
-
-def _covered(box: Box, taken: Sequence[Box], dots: Sequence[tuple[float, ...]], bounds: Any) -> float:
-    """How bad a place is: other labels most, then the edges of the panel, then marks."""
-    left, low, right, high = box
-    overlaps = [
-        max(0.0, min(right, b[2]) - max(left, b[0])) * max(0.0, min(high, b[3]) - max(low, b[1])) for b in taken
-    ]
-    outside = max(0.0, bounds.x0 - left) + max(0.0, right - bounds.x1)
-    outside += max(0.0, bounds.y0 - low) + max(0.0, high - bounds.y1)
-    hidden = sum(left - 2 <= x <= right + 2 and low - 2 <= y <= high + 2 for x, y in dots)
-    return float(sum(overlaps) + 3 * outside + 8 * hidden)

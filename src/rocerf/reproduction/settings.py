@@ -1,8 +1,9 @@
 """What `rocerf reproduce` runs: a readable settings file, with three presets.
 
 ``quick`` shows every table and figure in minutes; ``full`` is the paper's size: 100 removals at every share, 100
-epochs, all denied people; ``cpu`` is for machines without a GPU: all removals but at most 100 people for logistic
-regression, few of both for networks, five seeds of each. A file names a preset and says what differs from it::
+epochs, all denied people; ``cpu`` is for machines without a GPU: all removals but at most 560 people for logistic
+regression (so that only Adult is a sample), few of both for networks, five seeds of each. A file names a preset and
+says what differs from it::
 
     preset: quick
     datasets: [german]
@@ -25,7 +26,7 @@ from rocerf.evaluation.methods import METHODS, method_names
 from rocerf.models.options import checked_seed, one_of, positive, positive_whole
 from rocerf.reproduction.sweeps import KNOB_OF, VALUES
 
-DATASETS = ("german", "compas", "compas-risk", "adult")
+DATASETS = ("german", "compas", "compas-30", "compas-whole", "compas-risk", "adult")
 #: The tables that networks are trained on, under the names they are loaded by.
 TABLES = ("german", "german-as-published", "compas", "compas-as-published", "adult")
 MODELS = ("lr", "nn")
@@ -56,7 +57,7 @@ class ExperimentSettings:
     chunk : int
         Removals of one job: what an interruption can lose.
     people : int or None
-        At most so many denied people; None is all of them.
+        At most so many denied people, drawn at random; None is all of them.
     epochs : int, or a number for each table (data sets, and those as published)
         Of every network, retrained ones included.
     k : float
@@ -246,10 +247,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "theorem_sizes": (1000, 4000, 16000),
     },
     "cpu": {
-        "people": 100,
+        "people": 560,  # everybody whom a logistic model refuses on German and COMPAS
         "sensitivity_k": (0.005, 0.02, 0.05),
         "epochs": {"german-as-published": LONGER, "adult": SHORTER},
-        "worst_people": 30,
+        "worst_people": 45,
         "sweeps": {
             "margin": (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0),
             "roar": (0.01, 0.02, 0.03, 0.05, 0.2),
@@ -257,7 +258,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "rocerf": (0.001, 0.0025, 0.0065, 0.0075, 0.01, 0.02),
             "retrained": (0.001, 0.0025, 0.01),
         },
-        "sweep_people": 30,
+        "sweep_people": 45,
         "seed_people": 20,
         "seed_worst_people": 10,
         # Few people and few removals rather than few seeds: a seed moves a network's figures more than people do.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 
 from rocerf.errors import FileFormatError
 from rocerf.evaluation.methods import METHODS as EXPECTED
-from rocerf.reproduction.published import ACCURACY, DATASETS, METHODS, MODELS, SETTINGS, VARIANT_OF, printed
+from rocerf.reproduction.published import ACCURACY, DATASETS, METHODS, MODELS, SETTINGS, VARIANT_OF, is_run, printed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,21 +63,23 @@ class Results:
     run: dict[str, Any]
     settings: str
 
-    def missing(self) -> list[str]:
-        """Each thing a full run has and this one has not, in words."""
+    def missing(self, elsewhere: Sequence[str] = ()) -> list[str]:
+        """Each thing a full run has and this one has not, in words; models that are ``elsewhere`` are left out."""
         present = [key for key in DATASETS if key in set(self.methods["dataset"])]
+        models = [key for key in MODELS if key in set(self.methods["model"])]
         reasons = self.run.get("missing", {})
         known = reasons if isinstance(reasons, dict) else {}
         nothing = "no results in this run"
-        named = [f"{DATASETS[key]}: {known.get(key) or nothing}" for key in DATASETS if key not in present]
+        wanted = [key for key in DATASETS if any(is_run("published", key, model) for model in models or MODELS)]
+        named = [f"{DATASETS[key]}: {known.get(key) or nothing}" for key in wanted if key not in present]
+        named += [
+            f"{MODELS[key].capitalize()}: {nothing}" for key in MODELS if models and key not in (*models, *elsewhere)
+        ]
         rows = set(self.methods[list(KEY)].itertuples(index=False, name=None))
         for ((setting, model), methods), dataset in product(EXPECTED.items(), present):
-            if dataset in VARIANT_OF and setting != "published":
-                continue  # a named variant is a case of the published setting alone
-            absent = [m for m in methods if (setting, dataset, model, m) not in rows]
-            # The authors ship no autoencoder for a variant: that is no part of a full run.
-            gone = [METHODS[m] for m in absent if not (dataset in VARIANT_OF and m == "cchvae")]
-            if gone:
+            full = [m for m in methods if is_run(setting, dataset, model, m)]
+            gone = [METHODS[m] for m in full if (setting, dataset, model, m) not in rows]
+            if gone and model in models:
                 named.append(f"{case_name(dataset, model, setting)}: {', '.join(gone)}")
         return named + [f"{name}.csv: {nothing}" for name in OPTIONAL if getattr(self, name) is None]
 
