@@ -10,10 +10,12 @@ import pytest
 
 from parquet_tables import table_of, written
 from rocerf import Adversary, LogisticModel, Recourses, Rocerf, TrainingSet, load_dataset
+from rocerf.audit.removal_budget import removal_budget
 from rocerf.data.datasets import Dataset
 from rocerf.deletion import batched_newton, streamed_rows
 from rocerf.deletion.batched_newton import streams
 from rocerf.errors import UnsupportedModelError
+from rocerf.evaluation.metrics import average_validity
 from rocerf.passes import using
 from rocerf.promises import certified
 from shared_data import SHARED, needs_shared
@@ -85,6 +87,23 @@ def test_audits_and_attacks_are_the_same(tmp_path: Path) -> None:
     np.testing.assert_allclose(before.after, truth.after, atol=1e-9)
     forgotten = explainer.forget(memory.ids[:9])
     assert forgotten.model.train.checksum == memory.without(memory.ids[:9]).checksum
+
+
+def test_budgets_and_random_deletions_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is held of the rows: the upper side of a budget, and validity after random deletions."""
+    expected = in_memory("adult", "first_order")
+    points = expected.matrix[expected.answered]
+    folder = written(table_of(_rows("adult")), tmp_path / "rows", 7)
+    disk, memory = TrainingSet.from_parquet(folder, label="good", id="who"), LogisticModel.fit(_rows("adult"))
+    budget, validity = removal_budget(memory, points, 8, effort="quick"), average_validity(memory, points, 0.02, 4)
+    monkeypatch.setattr(batched_newton, "HELD", 0)
+    monkeypatch.setattr(streamed_rows, "LONG_CHUNK", 1000)
+    model = LogisticModel.fit(disk)
+    assert streams(model)
+    found = removal_budget(model, points, 8, effort="quick")
+    assert (found.found.tolist(), found.tried) == (budget.found.tolist(), budget.tried)
+    assert 0 < found.found.min() < 8
+    np.testing.assert_array_equal(average_validity(model, points, 0.02, 4).by_trial, validity.by_trial)
 
 
 def test_a_proof_says_up_to_which_size_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

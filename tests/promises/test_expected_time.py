@@ -136,7 +136,7 @@ class Slow(Stepped):
 def test_a_long_wait_is_announced_unless_progress_is_shown(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(simulated, "seconds_to_answer", lambda model, models: 0.0)
+    monkeypatch.setattr(simulated, "seconds_to_answer", lambda model, models, searched: 0.0)
     monkeypatch.setattr(simulated, "PEOPLE_SEARCHED", 2)
     monkeypatch.setattr(search, "BUDGET", 300)
     people = np.array([[0.0]])

@@ -7,7 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from problems import random_training_set, refused_people
-from rocerf import LogisticModel, TrainingSet
+from rocerf import LogisticModel, Rocerf, TrainingSet
+from rocerf.deletion import row_effects
+from rocerf.deletion.row_effects import StreamedRowEffects
 from rocerf.promises import FirstOrder, Plain
 
 OPTIONS = [{"C": 1.0}, {"gamma": 0.02}, {"C": 5.0, "fit_intercept": False, "threshold": 0.6}]
@@ -79,3 +81,48 @@ def test_a_class_that_can_vanish_makes_the_promise_impossible() -> None:
     assert FirstOrder(model, 2).impossible() is None
     assert "labelled 0" in (FirstOrder(model, 3).impossible() or "")
     assert FirstOrder(LogisticModel.fit(train, fit_intercept=False), 3).impossible() is None
+
+
+@pytest.mark.parametrize("room", [2**27, 8 * 4 * 40])
+def test_readings_of_few_rows_are_never_below_the_promise(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their cuts hold for everybody, also where there is no room for all rows that mattered."""
+    monkeypatch.setattr(row_effects, "NOTED_BYTES", room)
+    model = LogisticModel.fit(random_training_set(4, n=400), C=1.0)
+    streamed, kept = FirstOrder(model, 12), FirstOrder(model, 12)
+    streamed.effects = StreamedRowEffects(model)
+    assert streamed.relaxes
+    assert not kept.relaxes
+    rng = np.random.default_rng(0)
+    at = model.train.X[:10] + rng.normal(size=(10, 3)) * model.train.spread
+    nowhere = np.full_like(at, np.nan)
+    np.testing.assert_allclose(streamed.read_above(at, nowhere).values, Plain(model).read(at).values)
+    np.testing.assert_allclose(streamed.read(at).values, kept.read(at).values, atol=1e-9)
+    few = streamed.effects.few
+    assert few is not None
+    assert len(few.rows) <= room // (8 * 4)
+    elsewhere = model.train.X + 3 * rng.normal(size=model.train.X.shape) * model.train.spread
+    for points in (at, at + 0.3 * model.train.spread):
+        above = streamed.read_above(points, at)
+        assert (above.values >= kept.read(points).values - 1e-9).all()
+        slopes, constants = above.cuts(points)
+        gaps = elsewhere @ slopes.T + constants - kept.read(elsewhere).values[:, None]
+        assert gaps.min() > -1e-9
+        if room > 2**20 and points is at:  # these very rows were read
+            np.testing.assert_allclose(above.values, kept.read(points).values, atol=1e-9)
+
+
+def test_streamed_effects_are_asked_a_few_times_for_the_same_recourses(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = random_training_set(5, n=2000, d=6)
+    model = LogisticModel.fit(train, C=1.0)
+    people = refused_people(model, 1, 12)
+    expected = Rocerf(model, 40, promise="first_order").explain(people)
+    calls: list[int] = []
+    whole = StreamedRowEffects.worst
+    monkeypatch.setattr(StreamedRowEffects, "worst", lambda *given: calls.append(len(given[1])) or whole(*given))
+    explainer = Rocerf(model, 40, promise="first_order")
+    explainer.promise.effects = StreamedRowEffects(model)  # type: ignore[attr-defined]
+    found = explainer.explain(people)
+    assert expected.answered.any()
+    np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-6)
+    assert (FirstOrder(model, 40).read(found.matrix[found.answered]).values >= 0).all()
+    assert len(calls) <= 7

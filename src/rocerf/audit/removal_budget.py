@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from rocerf.models.model import ExactModel, Proposing, Refittable
 from rocerf.models.options import proper_share
 from rocerf.promises.certified import Certified
 from rocerf.promises.promise import Promise
-from rocerf.types import Array, Progress
+from rocerf.types import Array, Mask, Progress
 from rocerf.words import Said
 
 #: Share of retrained models that should accept a point, where no promise says.
@@ -46,6 +46,12 @@ class RemovalBudget:
 
     def __len__(self) -> int:
         return len(self.found)
+
+    def among(self, there: Mask) -> RemovalBudget:
+        """The same for people (P,) of whom only those ``there`` have a point; the others have -1."""
+        certified, found = (np.full(len(there), -1, dtype=np.intp) for _ in range(2))
+        certified[there], found[there] = self.certified, self.found
+        return replace(self, certified=certified, found=found)
 
     @property
     def sentence(self) -> Said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocerf.data.foreign import is_frame
+from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import DataError, OptionError, RocerfError
 from rocerf.evaluation.costs import costs_of
@@ -26,14 +27,13 @@ from rocerf.evaluation.methods import (
 from rocerf.evaluation.metrics import Validity, validity_curves, worst_case_validity
 from rocerf.models.model import ExactModel, Refittable
 from rocerf.models.sklearn.own_refit import RetrainingRule
+from rocerf.progress import Step, showing
 from rocerf.promises.simulated import Simulated
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Step = Callable[[str, int, int], None]
 
 #: Columns of the table, in order.
 COLUMNS = (
@@ -76,8 +76,9 @@ def compare(
     effort: str = "normal",
     simulated: Simulated | None = None,
     refit: RetrainingRule | None = None,
+    schema: FeatureSchema | None = None,
     seed: int = 0,
-    progress: Step | None = None,
+    progress: Step | bool | None = None,
 ) -> Comparison:
     """Explain the refused among ``people`` by each method and measure all of them on the same retrained models.
 
@@ -85,8 +86,9 @@ def compare(
 
     Validity is over ``trials`` random deletions of k rows; for logistic models also under the worst deletion of at most
     k rows that the adversary finds. Models taken over from scikit-learn are retrained by the user's own estimator
-    (``refit="own"``) or exactly ("exact"), by default as their rule says. Nothing is held immutable, since not every
-    method could hold it.
+    (``refit="own"``) or exactly ("exact"), by default as their rule says. A ``schema`` holds for every method, as does
+    that of a pipeline: a point that breaks a rule is no answer. Without one everything may change. ``progress=True``
+    shows how far it is; a function is called with (what, done, total).
 
     >>> import rocerf
     >>> data = rocerf.load_dataset("german")
@@ -98,10 +100,13 @@ def compare(
     rows_deleted = number_of_deletions(k, len(model.train))
     chosen = _checked_methods(methods_for(model) if methods is None else methods)
     asked = _asked(model, people)
-    options = MethodOptions(rows_deleted, "corrected", seed, effort, simulated or Simulated(), rows_deleted)
-    answers = _Answers(model, asked.refused, options, progress)
-    rows = answers.rows(chosen)
-    validity = answers.judge(rows, trials, refit)
+    options = MethodOptions(
+        rows_deleted, "corrected", seed, effort, simulated or Simulated(), rows_deleted, schema=schema
+    )
+    with showing(quiet=progress is not True) as step:
+        answers = _Answers(model, asked.refused, options, progress if callable(progress) else step)
+        rows = answers.rows(chosen)
+        validity = answers.judge(rows, trials, refit)
     return Comparison(
         rows=tuple({name: row.get(name) for name in COLUMNS} for row in rows.values()),
         validity=validity,
@@ -148,9 +153,8 @@ def _asked(model: Refittable, people: ArrayLike | pd.DataFrame) -> _Asked:
 class _Answers:
     """The methods' answers, asked one after the other, and what they are worth."""
 
-    def __init__(self, model: Refittable, people: Array, options: MethodOptions, progress: Step | None) -> None:
-        self.model, self.people, self.options = model, people, options
-        self.progress: Step = progress or (lambda *_: None)
+    def __init__(self, model: Refittable, people: Array, options: MethodOptions, progress: Step) -> None:
+        self.model, self.people, self.options, self.progress = model, people, options, progress
         self.recourses: dict[str, Recourses] = {}
 
     def rows(self, methods: Sequence[str]) -> dict[str, dict[str, Any]]:

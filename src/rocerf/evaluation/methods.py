@@ -13,6 +13,7 @@ from rocerf.baselines.roar import Roar
 from rocerf.baselines.roar_descent import Parts
 from rocerf.baselines.rocerf_authors import AuthorsRocerf
 from rocerf.baselines.scfe import Scfe
+from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.k import number_of_deletions
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
@@ -44,8 +45,8 @@ class MethodOptions:
 
     ``simulated_k`` is the most that `simulated` deletes, by default its own 5 % of the rows. With the preset "authors"
     a share k is rounded down, and ``weights`` is the file of the autoencoder that `cchvae` uses; without it one is
-    trained. ``own`` are further options of a baseline, such as its ``margin`` or ``delta_max``, ``fresh_starts`` those
-    of `retrained` for networks.
+    trained. ``schema`` says what may change, for every method. ``own`` are further options of a baseline, such as its
+    ``margin`` or ``delta_max``, ``fresh_starts`` those of `retrained` for networks.
     """
 
     k: int | str
@@ -57,6 +58,7 @@ class MethodOptions:
     weights: Path | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
     fresh_starts: FreshStarts | None = None
+    schema: FeatureSchema | None = None
 
     def rows(self, model: Refittable) -> int:
         """k of the model's rows."""
@@ -75,10 +77,12 @@ def explainer_named(method: str, model: Refittable, options: MethodOptions) -> E
     'first_order'
     """
     if method == "plain":
-        return Scfe(model)
+        return Scfe(model, schema=options.schema)
     if method in BASELINES:
         weights = {"weights": options.weights} if method == "cchvae" and options.weights is not None else {}
-        return BASELINES[method](model, preset=options.preset, seed=options.seed, **weights, **options.own)
+        return BASELINES[method](
+            model, preset=options.preset, seed=options.seed, **_rules(options), **weights, **options.own
+        )
     if method not in _FACTORIES:
         known = ", ".join(method_names())
         raise OptionError(f"Expected a method among {known}, got {method!r}; choose one of these.")
@@ -115,14 +119,19 @@ def explained(explainer: Explainer, X: Any, parts: Parts | None = None) -> Expla
 
 def _promise(name: str) -> Factory:
     return lambda model, options: Rocerf(
-        model, options.rows(model), promise=name, effort=options.effort, seed=options.seed
+        model, options.rows(model), promise=name, effort=options.effort, seed=options.seed, schema=options.schema
     )
+
+
+def _rules(options: MethodOptions) -> dict[str, Any]:
+    """The schema as an option of its own, where there is one: a baseline of somebody else's may know none."""
+    return {} if options.schema is None else {"schema": options.schema}
 
 
 def _papers(model: Refittable, options: MethodOptions) -> Explainer:
     """The paper's method: the authors' search with their preset, else the optimum."""
     if options.preset == "authors":
-        return AuthorsRocerf(model, options.rows(model), seed=options.seed)
+        return AuthorsRocerf(model, options.rows(model), seed=options.seed, schema=options.schema)
     return _exact(model, options)
 
 
@@ -133,22 +142,22 @@ def _exact(model: Refittable, options: MethodOptions) -> Explainer:
     sampling: Sampling = "authors" if options.preset == "authors" else "widened"
     k = options.rows(model)
     promise = LocalLinear(model, k, sampling=sampling, seed=options.seed)
-    return Rocerf(model, k, promise=promise, effort=options.effort, seed=options.seed)
+    return Rocerf(model, k, promise=promise, effort=options.effort, seed=options.seed, schema=options.schema)
 
 
 def _trained(model: Refittable, options: MethodOptions) -> Explainer:
     """C-CHVAE with an autoencoder trained anew, whatever weights there are."""
-    return BASELINES["cchvae"](model, preset=options.preset, seed=options.seed, **options.own)
+    return BASELINES["cchvae"](model, preset=options.preset, seed=options.seed, **_rules(options), **options.own)
 
 
 def _retrained(model: Refittable, options: MethodOptions) -> Explainer:
     if options.fresh_starts is None or isinstance(model, ExactModel):
         return _promise("retrained")(model, options)
-    return Rocerf(model, options.k, promise=options.fresh_starts, seed=options.seed)
+    return Rocerf(model, options.k, promise=options.fresh_starts, seed=options.seed, schema=options.schema)
 
 
 def _simulated(model: Refittable, options: MethodOptions) -> Explainer:
-    return Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed)
+    return Rocerf(model, options.simulated_k, promise=options.simulated, seed=options.seed, schema=options.schema)
 
 
 #: The methods that are no baselines: one line each, in the order in which they are named.

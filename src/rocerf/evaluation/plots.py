@@ -6,14 +6,17 @@ Style, colours and markers are those of :mod:`rocerf.drawing`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rocerf.drawing import COLOURS, MARKERS, canvas, svg_text
+from rocerf.drawing import COLOURS, MARKERS, Picture, canvas, svg_text
 
 if TYPE_CHECKING:
     from rocerf.evaluation.demo import Method
+    from rocerf.evaluation.portfolio import Portfolio
+    from rocerf.evaluation.worst_deletions import WorstDeletions
 
 #: How the figure of picked deletions names them.
 PICKED_LABELS = {"scfe": "plain (SCFE)"}
@@ -105,3 +108,57 @@ def draw_costs(methods: Sequence[Method]) -> str:
             label = f"mean {np.mean(cost):.2f}"
             axes.annotate(label, (np.mean(cost), place), (0, 13), textcoords="offset points", ha="center", fontsize=9)
         return svg_text(figure)
+
+
+def draw_worst_deletions(seen: WorstDeletions) -> Picture:
+    """Scores by number of deletions: the median of each method as a line, down to its lowest point as a shade."""
+    steps, said = np.arange(seen.most + 1), []
+    spare = iter([("#D55E00", "v"), ("#000000", "."), ("#CC79A7", "X"), ("#56B4E9", "P")] * len(seen.scores))
+    with canvas(7.2, 4.0) as (figure, (axes,)):
+        for name, lines in seen.scores.items():
+            shown = np.where(np.isfinite(lines), lines, np.nan)
+            colour, marker = (COLOURS[name], MARKERS[name]) if name in COLOURS else next(spare)
+            middle = np.nanmedian(shown, axis=1)
+            axes.plot(steps, middle, color=colour, marker=marker, linewidth=1.8, markersize=5, label=name)
+            axes.fill_between(steps, np.nanmin(shown, axis=1), middle, color=colour, alpha=0.15, linewidth=0)
+            said.append(f"{name} {seen.accepted(name)[0]:.0%} and {seen.accepted(name)[-1]:.0%}")
+        axes.axhline(0, color="0.3", linewidth=1)
+        for k in sorted(set(seen.promised.values())):
+            if k <= seen.most:
+                axes.axvline(k, color="0.4", linewidth=1.0, linestyle=(0, (1, 2)), zorder=0)
+                axes.annotate(f"promised: {k}", (k, 1), (3, -10), xycoords=("data", "axes fraction"),
+                              textcoords="offset points", color="0.3", fontsize=9)  # fmt: skip
+        axes.set_xlabel("training rows deleted, the worst found; model retrained each time")
+        axes.set_ylabel("score (accepted from 0 on)")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_title("line: median of the answers; shade: down to the lowest", loc="left", fontsize=10)
+        figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    few = f"Scores after the worst 0 to {seen.most} deletions found. Accepted before any and after the last: "
+    return Picture(few + ", ".join(said) + ".", figure)
+
+
+def draw_portfolio(seen: Portfolio) -> Picture:
+    """How many are refused, have a recourse and keep it; and what groups pay, or else what is asked for most."""
+    counts = {"refused": seen.asking, "with a recourse": seen.answered, "survived what was tried": seen.survived}
+    if seen.proven:
+        counts["proven"] = seen.proven
+    groups = [(f"{row.attribute}: {row.group}", row.cost) for row in seen.groups if row.cost is not None]
+    right_bars = groups or [(label, float(count)) for label, count in seen.changes[:12]]
+    height = max(2.6, 1.2 + 0.34 * max(len(counts), len(right_bars)))
+    with canvas(10.4, height, panels=2, sharey=False) as (figure, (left, right)):
+        bars = left.barh(list(counts)[::-1], list(counts.values())[::-1], height=0.5, color=COLOURS["retrained"])
+        left.bar_label(bars, padding=3)
+        left.set_xlim(0, 1.15 * max(1, *counts.values()))
+        left.xaxis.get_major_locator().set_params(integer=True)
+        left.set_xlabel("people")
+        left.set_title(f"promise {seen.promise}, k = {seen.k}", loc="left", fontsize=10)
+        names = [fill(label if len(label) < 60 else label[:57] + "…", 34) for label, _ in right_bars]
+        right.barh(range(len(names)), [value for _, value in right_bars], color=COLOURS["first_order"])
+        right.set_yticks(range(len(names)), names, fontsize=8)
+        right.invert_yaxis()
+        right.set_xlabel("mean cost of the change" if groups else "people asked to change it")
+        for axes in (left, right):
+            axes.set_axisbelow(True)
+    tested = f"{seen.survived} survived every deletion that was tried"
+    proof = f", {seen.proven} are proven" if seen.proven else ""
+    return Picture(f"{seen.asking} people refused, {seen.answered} have a recourse, {tested}{proof}.", figure)

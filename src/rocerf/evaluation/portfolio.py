@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from rocerf.data.feature import Direction
 from rocerf.deletion.adversary import Adversary
 from rocerf.errors import OptionError
 from rocerf.explainer.explainer import Rocerf
+from rocerf.progress import Telling
 from rocerf.recourse.result import Recourses, Status
-from rocerf.types import Array, Mask, Places, Progress
+from rocerf.types import Array, Mask, Places
+
+if TYPE_CHECKING:
+    from rocerf.drawing import Picture
 
 #: Bands that numbers are cut into, groups of people shown where nobody names any, and sets held against everybody.
 BANDS, MOST_GROUPS, MOST_SETS = 4, 4, 20
@@ -76,6 +80,17 @@ class Portfolio:
 
         return portfolio_page(self)
 
+    def plot(self) -> Picture:
+        """How many are refused, answered and keep their answer; beside it what groups pay."""
+        from rocerf.evaluation.plots import draw_portfolio
+
+        return draw_portfolio(self)
+
+    def _repr_html_(self) -> str:
+        from rocerf.evaluation.portfolio_page import portfolio_summary
+
+        return portfolio_summary(self)
+
     def write(self, path: str | PathLike[str]) -> None:
         """The page as a file."""
         from rocerf.storage.whole_file import write_text
@@ -92,7 +107,7 @@ def portfolio(
     groups: Sequence[str] | None = None,
     effort: str = "quick",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Telling = None,
 ) -> Portfolio:
     """The whole of some people's answers.
 
@@ -102,12 +117,14 @@ def portfolio(
     people : array or DataFrame (P, d), or Recourses
         Who is to be answered, or what :meth:`Rocerf.explain` of this explainer gave for them.
     groups : names of attributes, optional
-        Whose groups are compared; numbers are cut into four bands. By default the attributes that nobody can change,
-        at most four of them.
+        Whose groups are compared; numbers are cut into four bands. By default the attributes that nobody can change
+        and that the schema does not mark as private, at most four of them.
     effort : "quick", "normal" or "thorough"
         How hard the adversary looks whose deletions the points are held against.
     seed : int
         Of that adversary.
+    progress : bool or function of (done, total)
+        True shows how far it is.
 
     Examples
     --------
@@ -151,12 +168,12 @@ def portfolio(
 
 
 def _attributes(recourses: Recourses, names: Sequence[str] | None) -> list[Attribute]:
-    """The attributes meant by names; without names, those that nobody can change."""
+    """The attributes meant by names; without names, those that nobody can change and that may be printed."""
     known = {attribute.name: attribute for attribute in recourses.schema.attributes}
     if names is None:
         features = recourses.schema.column_features
         fixed = [a for a in known.values() if all(features[j].direction is Direction.FIXED for j in a.places)]
-        return fixed[:MOST_GROUPS]
+        return [attribute for attribute in fixed if not attribute.private][:MOST_GROUPS]
     strange = [name for name in names if name not in known]
     if strange:
         raise OptionError(
@@ -201,7 +218,7 @@ def _groups_of(values: Array, attribute: Attribute) -> list[str]:
 
 
 def _attacked(
-    explainer: Rocerf, points: Array, effort: str, seed: int, progress: Progress | None
+    explainer: Rocerf, points: Array, effort: str, seed: int, progress: Telling
 ) -> tuple[Mask, tuple[tuple[int, int], ...]]:
     """Whether each point survived the worst deletions found for anybody, and how many points each of these breaks."""
     model = explainer.model

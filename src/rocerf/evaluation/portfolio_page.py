@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rocerf.drawing import canvas, svg_text
-from rocerf.html import Figure, Paragraph, Section, Table, report
+from rocerf.html import Figure, Html, Paragraph, Section, Table, joined, report, tag
 
 if TYPE_CHECKING:
     from rocerf.evaluation.portfolio import GroupRow, Portfolio
@@ -32,16 +32,26 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _summary(seen: Portfolio) -> Section:
+def portfolio_summary(seen: Portfolio) -> Html:
+    """What stands at the head of the page, for notebooks; the groups as a table."""
+    said = [tag("p", line) for line in _lines(seen)]
+    groups = _groups(seen)
+    return joined(*said, *([] if groups is None else [groups.parts[0].html()]))
+
+
+def _lines(seen: Portfolio) -> list[str]:
     cost = "" if seen.cost is None else f" at a mean cost of {seen.cost:.2f}"
-    lines = [
+    return [
         f"{_share(seen.answered, seen.asking)} of the refused have a recourse{cost}, under the promise "
         f"“{seen.promise}” about {seen.k} of {seen.rows} training rows.",
         f"{_share(seen.survived, seen.answered)} of these answers survived every deletion that was tried here: the "
         "worst found for each of them, and the worst found for the others. This was tested, not proven."
         + (f" {seen.proven} are proven besides." if seen.proven else ""),
     ]
-    parts = [Paragraph(line, "lead") for line in lines]
+
+
+def _summary(seen: Portfolio) -> Section:
+    parts = [Paragraph(line, "lead") for line in _lines(seen)]
     picture = [Figure("costs", _drawn_costs(seen.costs), "What answers cost: people by cost.")] if seen.costs else []
     return Section("", [*parts, *picture])
 

@@ -31,7 +31,7 @@ from rocerf.types import Array, Progress
 ROUND, LEARNED = "rocerf-round/1", "rocerf-learned/1"
 
 #: What a solver asks a promise.
-QUESTIONS = ("read", "read_near", "remembered", "search_on")
+QUESTIONS = ("read", "read_near", "read_above", "remembered", "search_on")
 
 
 class Checkpoint:

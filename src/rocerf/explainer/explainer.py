@@ -28,6 +28,7 @@ from rocerf.explainer.states import explainer_from, states_of
 from rocerf.models.model import LinearModel, Refittable
 from rocerf.models.options import checked_seed, positive_whole
 from rocerf.models.sklearn.own_refit import RetrainingRule
+from rocerf.progress import Shown, Telling, shown
 from rocerf.promises.held_out import HeldOut
 from rocerf.promises.promise import Promise
 from rocerf.promises.registry import PromiseOptions, default_k, promise_about
@@ -68,8 +69,8 @@ class Rocerf:
         For logistic models "retrained" (survives every deletion the adversary could find, truly retrained) and
         "certified" (proven for all deletions, where the proof closes). For logistic models and networks "first_order"
         (the paper's estimate). For whatever is not linear "local_linear" (the paper's stand-in for networks). For
-        every model "simulated" (accepted by nearly all models retrained after random deletions; options:
-        :class:`rocerf.promises.Simulated`).
+        every model "simulated" (accepted by nearly all models retrained after random deletions of 0 to k rows, on
+        average over these numbers; options: :class:`rocerf.promises.Simulated`).
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
@@ -169,20 +170,22 @@ class Rocerf:
         X: ArrayLike | pd.DataFrame,
         *,
         id: str | None = None,
-        progress: Progress | None = None,
-        preparing: Progress | None = None,
+        progress: Telling = None,
+        preparing: Telling = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Recourses:
         """Recourse for each person of X, shape (P, d), in their order.
 
         A table (pandas, Polars, PyArrow) is matched by column names, and answers are tables of the same kind. People
         are called by its index, or by the column named as ``id``. Bad rows and impossible cases become results with
-        a reason. ``progress`` is called with (done, total): of :meth:`prepare`, unless that has ``preparing`` to call,
-        then of people, or of the models retrained for them. A ``checkpoint`` is a folder in which every round is
+        a reason. ``progress=True`` shows how far it is and about how long the rest takes; a function is called with
+        (done, total): of :meth:`prepare`, unless that has ``preparing`` to call, then of people, or of the models
+        retrained for them. A ``checkpoint`` is a folder in which every round is
         written down as it is done; the same call, made again, goes on from there to the same answers.
         """
         find = self.find_points if checkpoint is None else resumable(self, checkpoint)
-        return self.explain_by(find, X, progress, preparing=preparing, id=id)
+        with shown((progress, "people"), (preparing or progress is True, "preparation")) as (people, before):
+            return self.explain_by(find, X, people, preparing=before, id=id)
 
     def find_points(self, problem: Master, progress: Progress | None = None) -> Solution:
         """The cheapest points that keep the promise, found by this explainer's solver."""
@@ -222,8 +225,8 @@ class Rocerf:
         most: int = 3,
         *,
         id: str | None = None,
-        progress: Progress | None = None,
-        preparing: Progress | None = None,
+        progress: Telling = None,
+        preparing: Telling = None,
     ) -> tuple[Recourses, ...]:
         """Up to ``most`` answers for each person of X that ask for different changes, cheapest first.
 
@@ -232,7 +235,8 @@ class Rocerf:
         main changes are the dearest ones, as many as it takes for the rest to cost less than half: an answer that
         merely spares the smallest of ten changes is no alternative.
         """
-        return find_alternatives(self, X, most, progress, preparing, id)
+        with shown((progress, "people"), (preparing or progress is True, "preparation")) as (people, before):
+            return find_alternatives(self, X, most, people, before, id)
 
     def problem(self, X0: Array, missing: Sequence[Sequence[str]] | None = None, *, ruled: bool = False) -> Master:
         """The problem of people (P, d) who came without the features ``missing``.
@@ -242,18 +246,20 @@ class Rocerf:
         ruled = ruled or self.max_changes is not None
         schema = self.schema or (FeatureSchema.free(self.model.train.columns) if ruled else None)
         lift = self.model.lift if isinstance(self.model, LinearModel) else None
-        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing), lift)
+        kept = () if self.model.frames is None else self.model.frames.kept
+        return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing, kept), lift)
 
-    def prepare(self, progress: Progress | None = None) -> None:
+    def prepare(self, progress: Telling = None) -> None:
         """Prove, simulate or calibrate what is needed before anybody can be answered, once; it may take minutes.
 
-        :meth:`explain` does it by itself. ``progress`` is called with (done, total) in steps of that work.
+        :meth:`explain` does it by itself. ``progress`` is called with (done, total) of that work; True shows it.
         """
-        self._prepare(progress)
+        with shown((progress, "preparation")) as (tell,):
+            self._prepare(tell)
 
     def _prepare(self, progress: Progress | None, people: int = 0) -> None:
-        if progress is None and (people or not self.promise.prepared):
-            warn_of_a_long_wait(self, people)
+        if (progress is None or isinstance(progress, Shown)) and (people or not self.promise.prepared):
+            warn_of_a_long_wait(self, people, shown=progress is not None)
         # A margin that is to be calibrated is so later: a promise has to be prepared before it can be read for that.
         self.promise.prepare(lambda promise, X0: points_for(self, promise, X0, self._delta or 0.0), progress)
         self._calibrate()
@@ -289,6 +295,7 @@ class Rocerf:
         digits: int = 3,
         refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
         ranges: bool = False,
+        progress: Telling = None,
     ) -> tuple[Letter, ...]:
         """A letter for each person: what to change, what was held fixed, the promise, until when it is valid.
 
@@ -311,6 +318,7 @@ class Rocerf:
             digits=digits,
             refusal_reasons=refusal_reasons,
             ranges=ranges,
+            progress=progress,
         )
 
     def recheck(
@@ -348,20 +356,24 @@ class Rocerf:
         *,
         most: int | None = None,
         share: float | None = None,
-        progress: Progress | None = None,
+        progress: Telling = None,
     ) -> RemovalBudget:
         """How many deletions each point (P, d) survives: proven from below, found from above.
 
-        Answers are taken by their points. Deletions are tried up to ``most``, by default four times this explainer's k
-        (at least 8). The proof is this explainer's own certificate if it has one, else that of a single deletion on
-        tables of moderate size. A network or estimator breaks where fewer than a ``share`` of its retrainings accept:
-        the promise's, else 0.95.
+        Answers are taken by their points; whoever has none has -1. Deletions are tried up to ``most``, by default four
+        times this explainer's k (at least 8). The proof is this explainer's own certificate if it has one, else that of
+        a single deletion on tables of moderate size. A network or estimator breaks where fewer than a ``share`` of its
+        retrainings accept: the promise's, else 0.95.
         """
         n = len(self.model.train)
         limit = min(n - 1, max(8, 4 * self.k)) if most is None else number_of_deletions(most, n)
-        given = points.matrix if isinstance(points, Recourses) else self.model.matrix(points)
+        there = points.answered if isinstance(points, Recourses) else None
+        given = points.matrix[there] if isinstance(points, Recourses) else self.model.matrix(points)
         X = complete(given, self.model.train.columns, what="points to find a removal budget for")
-        return removal_budget(self.model, X, limit, given=self.promise, share=share, seed=self.seed, progress=progress)
+        with shown((progress, "points")) as (tell,):
+            options: Any = {"given": self.promise, "share": share, "seed": self.seed, "progress": tell}
+            found = removal_budget(self.model, X, limit, **options)
+        return found if there is None else found.among(there)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything into a folder: model, options, and the pool of cuts or the certificate; no pickle.

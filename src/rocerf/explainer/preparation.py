@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rocerf.progress import say_before
 from rocerf.promises.promise import Promise
 from rocerf.promises.stages import in_turn
 from rocerf.types import Array, Progress
@@ -74,8 +75,10 @@ def in_words(seconds: float) -> str:
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
-def warn_of_a_long_wait(explainer: Rocerf, people: int = 0) -> None:
-    """Log how long preparing and answering will take, for whoever asked for no progress to be shown."""
+def warn_of_a_long_wait(explainer: Rocerf, people: int = 0, *, shown: bool = False) -> None:
+    """Say how long preparing and answering will take: above the bar that is ``shown``, else to the log."""
     line = announcement(explainer, people)
-    if line is not None:
-        logging.getLogger("rocerf").warning("%s; progress=... shows how far it is", line)
+    if line is not None and shown:
+        say_before(line)
+    elif line is not None:
+        logging.getLogger("rocerf").warning("%s; progress=True shows how far it is", line)

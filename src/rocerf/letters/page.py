@@ -63,7 +63,7 @@ def sections(letter: Letter) -> tuple[Section, ...]:
         found.append(Section("", (Paragraph(say("unreadable")), Points(letter.unreadable))))
     if answered:
         found.append(Section(say("changes_title"), tuple(_changes(letter))))
-    if answered or letter.held:
+    if answered or letter.held or letter.held_unlisted:
         found.append(Section(say("held_title"), tuple(_held(letter))))
     if answered:
         found.append(Section(say("promise_title"), tuple(_promise(letter))))
@@ -92,9 +92,13 @@ def _changes(letter: Letter) -> Iterator[Part]:
 
 
 def _held(letter: Letter) -> Iterator[Part]:
-    yield Paragraph(letter.say("held" if letter.held else "nothing_held"))
+    unlisted = letter.held_unlisted
+    if letter.held or not unlisted:
+        yield Paragraph(letter.say("held" if letter.held else "nothing_held"))
     if letter.held:
         yield Points(tuple(f"{detail.label}: {detail.text}" for detail in letter.held))
+    if unlisted:
+        yield Paragraph(letter.say("held_further" if letter.held else "held_unlisted", count=unlisted))
 
 
 def _promise(letter: Letter) -> Iterator[Part]:

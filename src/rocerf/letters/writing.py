@@ -21,6 +21,7 @@ from rocerf.errors import DataError, OptionError
 from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
 from rocerf.letters.numbers import stated, stated_ranges
 from rocerf.models.options import positive_whole
+from rocerf.progress import Telling, shown
 from rocerf.recourse.ranges import Ranges, readable_range
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
@@ -58,6 +59,7 @@ def write_letters(
     digits: int = 3,
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
     ranges: bool = False,
+    progress: Telling = None,
 ) -> tuple[Letter, ...]:
     """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
     letters, _ = letters_and_points(
@@ -70,6 +72,7 @@ def write_letters(
         digits=digits,
         refusal_reasons=refusal_reasons,
         ranges=ranges,
+        progress=progress,
     )
     return letters
 
@@ -85,6 +88,7 @@ def letters_and_points(
     digits: int = 3,
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
     ranges: bool = False,
+    progress: Telling = None,
 ) -> tuple[tuple[Letter, ...], tuple[Recourses, ...]]:
     """A letter for each person, and the batches with the very points that the letters state: rounded, checked anew."""
     language, digits = language_named(language), _digits(digits)
@@ -102,7 +106,12 @@ def letters_and_points(
     checked = [stated(explainer, batch, digits) for batch in batches]
     around = [stated_ranges(explainer, batch, overshoot=ranges) for batch, _ in checked]
     writer = _Writer(batches[0], language, explainer, checked, around)
-    letters = [writer.letter(person, name) for person, name in enumerate(names)]
+    letters = []
+    with shown((progress, "letters")) as (tell,):
+        for person, name in enumerate(names):
+            letters.append(writer.letter(person, name))
+            if tell is not None:
+                tell(person + 1, len(names))
     version = "" if model_version is None else str(model_version)
     dated = tuple(
         replace(letter, issued=issued, valid_until=valid_until, model_version=version, refusal_reasons=reasons)
@@ -244,11 +253,13 @@ class _Writer:
                 f"Expected all options of {name!r} together, got a further batch of alternatives without the first, in "
                 "which there is nothing to tell this person; pass all that alternatives returned."
             )
+        held = self.held(person) if status in _LOOKED_FOR else []
         return Letter(
             person=name if isinstance(name, str | int) and not isinstance(name, bool) else str(name),
             status=status,
             options=options,
-            held=self.held(person) if status in _LOOKED_FOR else (),
+            held=tuple(self.own(one, self.batch.people[person], person) for one in held if not one.private),
+            held_unlisted=sum(one.private for one in held),
             not_given=self.not_given(person, options),
             unreadable=self.unreadable(person) if status is Status.INVALID_INPUT else (),
             language=self.language,
@@ -303,20 +314,27 @@ class _Writer:
             return detail
         return replace(detail, text=" ".join(self.language.say(f"letters.{name}", unit=detail.unit, **ends).split()))
 
-    def held(self, person: int) -> tuple[Detail, ...]:
-        """The details that nothing could change for this person: fixed by the schema, or without a price."""
-        x0 = self.batch.people[person]
-        allowed = self.explainer.problem(x0[None], [self._missing(person)], ruled=True).allowed
+    def held(self, person: int) -> list[Attribute]:
+        """The attributes that nothing could change for this person: fixed by the schema, or without a price."""
+        return [attribute for attribute, closed in self._closed if closed[person]]
+
+    @cached_property
+    def _closed(self) -> list[tuple[Attribute, NDArray[np.bool_]]]:
+        """Each attribute, and for whom (n,) nothing could change it; all people at once, since the rules are shared."""
+        asked = sorted({p for b, _ in self.checked for p, status in enumerate(b.statuses) if status in _LOOKED_FOR})
+        X0 = self.batch.people[asked]
+        allowed = self.explainer.problem(X0, [self._missing(person) for person in asked], ruled=True).allowed
         found = []
         for attribute in self.batch.schema.attributes:
             places = list(attribute.places)
-            lower, upper = allowed.lower[0, places], allowed.upper[0, places]
-            closed = bool((lower == upper).all())
-            if attribute.categories is not None and allowed.complete(attribute)[0]:  # only the own category is left
-                closed = closed or bool((upper[x0[places] == 0] == 0).all())
-            if closed:
-                found.append(self.own(attribute, x0, person))
-        return tuple(found)
+            lower, upper = allowed.lower[:, places], allowed.upper[:, places]
+            closed = (lower == upper).all(axis=1)
+            if attribute.categories is not None:  # only the own category is left
+                closed |= allowed.complete(attribute) & ((X0[:, places] != 0) | (upper == 0)).all(axis=1)
+            whole = np.zeros(len(self.batch.people), bool)
+            whole[asked] = closed
+            found.append((attribute, whole))
+        return found
 
     def not_given(self, person: int, options: Sequence[Option]) -> tuple[str, ...]:
         """Labels of the details that the application lacks and that some option leaves so."""

@@ -267,6 +267,12 @@ class ExactRetraining(Promise):
                 "about preprocessing that stays as it is, got preprocessing='refitted'; use the promise 'retrained' or "
                 "'simulated', or give it model.frozen."
             )
+        if self.one_design and isinstance(model, ExactModel) and model.kinked:
+            raise OptionError(
+                f"Expected a model with an L2 penalty for the promise {self.name!r}, whose mathematics is about an "
+                "objective without kinks, got one with an L1 part, which takes coefficients to 0 and back as rows go; "
+                "use the promise 'retrained' or 'simulated', which retrain it exactly."
+            )
 
     @abstractmethod
     def read_exactly(self, X: Array, target: float | Array) -> Reading:
@@ -327,6 +333,8 @@ class ExactRetraining(Promise):
         Of an estimate, which picked deletions are known to break, the fits after those say nothing.
         """
         found = self.check_exactly(X, delta, rows)
+        if isinstance(self.model, ExactModel) and self.model.kinked:  # elsewhere retraining has no one outcome
+            found = np.where(self.model.determined(X), found, -np.inf)
         if self.allowance is None:
             return found
         fits = [] if self.estimate else self.allowance.fits

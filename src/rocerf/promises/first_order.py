@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from rocerf.deletion.near_rows import Shortlist
-from rocerf.deletion.row_effects import Effects, RowEffects, effects_of
+from rocerf.deletion.row_effects import Effects, RowEffects, StreamedRowEffects, effects_of
 from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
 from rocerf.models.model import ExactModel, FirstOrderModel
 from rocerf.promises.allowance import ExactRetraining
@@ -58,6 +58,8 @@ class FirstOrder(ExactRetraining):
         #: The rows that may be the worst near points read so far, by their bytes, and how many they are together.
         self._lists: dict[bytes, Shortlist] = {}
         self._listed = 0
+        #: The same promise about few rows, where effects are streamed.
+        self._few: FirstOrder | None = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -80,6 +82,22 @@ class FirstOrder(ExactRetraining):
     def read_near(self, X: Array, before: Array, target: float | Array = -np.inf) -> Reading:
         """As :meth:`read`, looking only at rows that may be the worst, as far as what was seen at ``before`` tells."""
         return self.less_allowance(X, lambda points, _: self._read(points, before), target)
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether effects are streamed, so that a reading is a pass over all rows."""
+        return isinstance(self.effects, StreamedRowEffects)
+
+    def read_above(self, X: Array, before: Array) -> Reading:
+        """``f_A`` over the rows that were among the worst of any reading: deleting k of them is allowed, too."""
+        few = self.effects.few if isinstance(self.effects, StreamedRowEffects) else None
+        if few is None:
+            return self.less_allowance(X, lambda points, _: self.today(points))
+        if self._few is None or self._few.effects is not few:
+            self._few = FirstOrder(self.model, self.k)
+            self._few.effects = few
+        inner = self._few
+        return self.less_allowance(X, lambda points, _: inner._read(points, before))
 
     def _read(self, X: Array, before: Array | None) -> Reading:
         worst, shifts = self._worst(X, before)

@@ -341,6 +341,21 @@ class Rereading(Protocol):
 
 
 @runtime_checkable
+class Relaxing(Protocol):
+    """What a promise adds whose every reading is a pass over rows that are not in memory."""
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether it is such a promise at all."""
+        ...
+
+    def read_above(self, X: Array, before: Array) -> Reading:
+        """Never below ``read(X)`` and with cuts as good for everybody, from the few rows that readings so far were
+        about; ``before`` as in :meth:`Rereading.read_near`."""
+        ...
+
+
+@runtime_checkable
 class OverTrees(Protocol):
     """What a promise adds whose value rests on tree ensembles: bounds of it over boxes follow from theirs."""
 

@@ -32,6 +32,7 @@ import numpy as np
 from rocerf.errors import OptionError
 from rocerf.models.ensembles import Ensemble, SmoothEnsemble
 from rocerf.models.model import LinearModel, Refittable, Timed
+from rocerf.models.sklearn.bulk import asked_together
 from rocerf.promises import margin_choice
 from rocerf.promises.answering_time import seconds_to_answer
 from rocerf.promises.held_out import HeldOut
@@ -191,12 +192,15 @@ class SimulatedPromise(CountedTrees, Promise):
         """The value and, where the models have slopes, its slope; never above the model as it is."""
         if self.factor is None:
             raise OptionError("Expected the margin to be chosen before the promise is read; call choose first.")
-        today = self.today(X)
         if self.margin == "fixed":
+            today = self.today(X)
             return Reading(today.values - self.factor, today.slopes)
         models = self._unchecking if self.one_by_one else self._shaping
         size = max(1, BLOCK // len(models))
-        parts = [self._read_block(models, X[first : first + size]) for first in range(0, len(X), size)]
+        with asked_together():
+            today = self.today(X)
+            blocks = [X] if len(X) <= size else [X[first : first + size] for first in range(0, len(X), size)]
+            parts = [self._read_block(models, block) for block in blocks if len(block)]
         values = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
         slopes = np.concatenate([part[1] for part in parts]) if parts else np.empty(X.shape)
         return Reading(values, slopes).floored_by(today)
@@ -246,7 +250,7 @@ class SimulatedPromise(CountedTrees, Promise):
         model, how = self.model, self.options.retraining
         retraining = model.seconds_to_retrain(self._count, retraining=how) if isinstance(model, Timed) else None
         people = len(self._refused()) * SHARE_ASKED * self._verdicts
-        return retraining, people * seconds_to_answer(self.model, self.options.shaping)
+        return retraining, people * seconds_to_answer(self.model, self.options.shaping, READS_TO_CHOOSE)
 
     @property
     def _stages(self) -> tuple[float, float]:

@@ -22,6 +22,9 @@ MOST_CHANGES, MOST_ROWS = 12, 20
 #: Letters of a label on one line.
 WIDEST = 30
 
+#: Share of a line below which two values would be written on each other.
+CLOSE = 0.1
+
 BEFORE, AFTER = COLOURS["plain"], COLOURS["retrained"]
 
 
@@ -39,13 +42,14 @@ def draw_recourse(recourse: Recourse, train: TrainingSet | None) -> Picture:
         axes.spines["bottom"].set_visible(False)
         more = len(recourse.changes) - len(changes)
         rest = f" and {more} more" if more else ""
-        axes.set_title(f"{recourse.name}: {len(changes)} changes{rest}, cost {recourse.cost:.2f}", loc="left")
+        number = f"{len(changes)} change" + ("" if len(changes) == 1 else "s")
+        axes.set_title(f"{recourse.name}: {number}{rest}, cost {recourse.cost:.2f}", loc="left")
         if not recourse.answered:
             axes.set_title(f"{recourse.name}: no answer", loc="left")
         what = "from the square to the triangle; the line spans what is allowed or was seen"
         shade = "\nthe shade is where training rows are" if train is not None else ""
         axes.set_xlabel(what + shade, fontsize=9)
-    said = "; ".join(map(str, recourse.changes)) or str(recourse.reason)
+    said = "; ".join(map(str, changes)) + rest or str(recourse.reason)
     return Picture(f"The answer for {recourse.name}: {said}.", figure)
 
 
@@ -80,9 +84,11 @@ def _draw_change(axes: Any, place: int, change: Change, low: float, high: float,
     axes.annotate("", (after, place), (before, place), arrowprops=arrow, zorder=2)
     axes.plot(before, place, "s", color=BEFORE, zorder=3)
     axes.plot(after, place, "^", color=AFTER, zorder=3)
-    for x, value in ((before, change.before), (after, change.after)):
+    close = abs(after - before) < CLOSE  # then the values stand beside each other, not on each other
+    for x, other, value in ((before, after, change.before), (after, before, change.after)):
         shown = value if isinstance(value, str) else "missing" if value is None else f"{value:,.6g}"
-        axes.annotate(shown, (x, place), (0, -14), textcoords="offset points", ha="center", fontsize=8.5)
+        side = "center" if not close else "left" if x > other else "right"
+        axes.annotate(shown, (x, place), (0, -14), textcoords="offset points", ha=side, fontsize=8.5)
 
 
 def draw_recourses(recourses: Recourses) -> Picture:
@@ -90,13 +96,16 @@ def draw_recourses(recourses: Recourses) -> Picture:
     asked = Counter(change.label for recourse in recourses for change in recourse.changes)
     top = asked.most_common(MOST_CHANGES)
     costs = recourses.costs[recourses.answered]
-    with canvas(9.0, max(2.6, 1.2 + 0.34 * len(top)), panels=2, sharey=False) as (figure, (left, right)):
+    names = [fill(label, WIDEST) for label, _ in top]
+    lines = max([2, *(name.count("\n") + 1 for name in names)])
+    with canvas(9.0, max(2.6, 1.2 + 0.18 * lines * len(top)), panels=2, sharey=False) as (figure, (left, right)):
         if len(costs):
             left.hist(costs, bins=min(30, max(5, len(costs) // 4)), color=AFTER, alpha=0.85)
+        left.yaxis.get_major_locator().set_params(integer=True)
+        right.xaxis.get_major_locator().set_params(integer=True)
         left.set_xlabel("cost")
         left.set_ylabel("people")
         left.set_title(f"{len(costs)} of {len(recourses)} answered", loc="left")
-        names = [fill(label, WIDEST) for label, _ in top]
         right.barh(names[::-1], [count for _, count in top][::-1], color=COLOURS["first_order"])
         for axes in (left, right):
             axes.set_axisbelow(True)

@@ -135,6 +135,11 @@ class Recourse:
     picked: str | None = None
     schema: FeatureSchema | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        if not self.answered:
+            return f"Recourse({self.name!r}: {self.status.code}, {self.reason})"
+        return f"Recourse({self.name!r}: cost {self.cost:.3f}; {'; '.join(map(str, self.changes))})"
+
     @property
     def answered(self) -> bool:
         """Whether there is a point."""

@@ -16,7 +16,7 @@ from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import FeatureSchema
 from rocerf.promises.held_out import HeldOut
-from rocerf.recourse.result import Recourses, Settings, Status, finite_or_none
+from rocerf.recourse.result import Change, Recourses, Settings, Status, finite_or_none
 from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.state import State
@@ -60,10 +60,18 @@ def written(recourses: Recourses, *, training_rows: bool) -> str:
     state = state_of(recourses, training_rows=training_rows)
     plain = {"format": state.format, **state.values}
     records = plain.pop("people")
+    for record, answer in zip(records, recourses, strict=True):  # for readers: they follow from person and point
+        record["changes"] = [_change(change) for change in answer.changes]
     head = json.dumps({**plain, SEAL: sealed({**plain, "people": records})[SEAL]})
     # One line a person: short enough to ship, and still readable in a diff.
     people = ",\n  ".join(json.dumps(record, allow_nan=False) for record in records)
     return f'{head[:-1]},\n "people": [\n  {people}\n ]}}'
+
+
+def _change(change: Change) -> dict[str, Any]:
+    """One change as it is read in a file: which attribute, from and to what, in which unit."""
+    told = {"feature": change.feature, "label": change.label, "from": change.before, "to": change.after}
+    return told | ({"unit": change.unit} if change.unit else {})
 
 
 def _record(recourses: Recourses, i: int, training_rows: bool) -> dict[str, Any]:

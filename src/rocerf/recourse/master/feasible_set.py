@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -85,8 +85,12 @@ class FeasibleSet:
         schema: FeatureSchema | None,
         most_changes: int | None = None,
         missing: Sequence[Sequence[str]] | None = None,
+        kept: Collection[str] = (),
     ) -> FeasibleSet:
-        """What the schema allows each person, who came without the features ``missing``; without one, everything."""
+        """What the schema allows each person, who came without the features ``missing``; without one, everything.
+
+        Of the features ``kept`` what is missing stays missing.
+        """
         if schema is None and most_changes is None:
             return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
         schema = schema or FeatureSchema.free(f"x{place}" for place in range(X0.shape[1]))
@@ -94,7 +98,11 @@ class FeasibleSet:
         if missing is not None:
             gone = [[feature.name in lacking for feature in schema.column_features] for lacking in missing]
             absent = np.array(gone, bool).reshape(X0.shape)
-        return cls(*schema.box(X0, missing), X0, Rules.of(schema, most_changes), absent=absent)
+        lower, upper = schema.box(X0, missing)
+        if absent is not None and kept:
+            stays = absent & np.array([feature.name in kept for feature in schema.column_features], bool)
+            lower, upper = np.where(stays, X0, lower), np.where(stays, X0, upper)
+        return cls(lower, upper, X0, Rules.of(schema, most_changes), absent=absent)
 
     def of(self, people: Places) -> FeasibleSet:
         """The sets of these people."""

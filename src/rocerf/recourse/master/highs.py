@@ -1,15 +1,17 @@
 """The one call of HiGHS, for linear and mixed-integer programs.
 
 HiGHS's own interface instead of SciPy's: it lets the tolerances of whole numbers be set, and keeps silent (the HiGHS
-inside SciPy prints lines to the standard output, where our commands write their results). It is loaded at the first
-problem, and not before: OR-Tools (optbinning stands on it) brings a HiGHS of its own under the same name, and of two
-such libraries only the first can be loaded in one process. Where OR-Tools came first, the HiGHS inside SciPy, which
-shares its name with nobody, is called by the same interface.
+inside SciPy prints lines to the standard output, where our commands write their results). OR-Tools (optbinning stands
+on it) brings a HiGHS of its own under the same name, and of two such libraries only the first can be loaded in one
+process: the import of the second fails. So where OR-Tools is installed, whether it was imported or will be, the HiGHS
+inside SciPy, which shares its name with nobody, is called by the same interface.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -37,11 +39,11 @@ _OPTIONS = {
 @cache
 def _library() -> tuple[Any, Any]:
     """HiGHS's own module, and the class of its solvers."""
-    try:
-        own = importlib.import_module("highspy")
-    except ImportError:  # OR-Tools was here first
-        inside = importlib.import_module("scipy.optimize._highspy._core")
-        return inside, inside._Highs
+    if importlib.util.find_spec("ortools") is not None:
+        with suppress(ImportError):  # SciPy keeps it where it likes
+            inside = importlib.import_module("scipy.optimize._highspy._core")
+            return inside, inside._Highs
+    own = importlib.import_module("highspy")
     return own, own.Highs
 
 

@@ -6,6 +6,7 @@ value stands for all. A category is a level of its attribute. Whatever the trees
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,17 +38,23 @@ class Levels:
     columns: Places
 
     @classmethod
-    def of(cls, allowed: FeasibleSet, cost: Cost, thresholds: list[Array]) -> Levels | None:
-        """Of one person's allowed set; None where an attribute has no allowed value. ``thresholds`` are by column."""
+    def of(
+        cls, allowed: FeasibleSet, cost: Cost, thresholds: list[Array], gaps: Mapping[int, float] | None = None
+    ) -> Levels | None:
+        """Of one person's allowed set; None where an attribute has no allowed value. ``thresholds`` are by column.
+
+        ``gaps`` are numbers that stand for missing ones: nobody is sent there.
+        """
+        gaps = gaps or {}
         x0, rules = allowed.X0[0], allowed.rules
         axes: list[tuple[tuple[int, ...], tuple[Array, Array, Array]]] = []
         if rules is None or not rules.attributes:
-            axes = [((j,), _of_number(allowed, j, thresholds[j])) for j in range(len(x0))]
+            axes = [((j,), _of_number(allowed, j, thresholds[j], gaps.get(j))) for j in range(len(x0))]
         else:
             for attribute in rules.attributes:
                 if attribute.categories is None:
                     j = attribute.places[0]
-                    axes.append(((j,), _of_number(allowed, j, thresholds[j])))
+                    axes.append(((j,), _of_number(allowed, j, thresholds[j], gaps.get(j))))
                 else:
                     may_be_none = not allowed.complete(attribute)[0]
                     axes.append((attribute.places, _of_categories(allowed, attribute.places, may_be_none)))
@@ -121,7 +128,7 @@ class Levels:
         return found
 
 
-def _of_number(allowed: FeasibleSet, j: int, thresholds: Array) -> tuple[Array, Array, Array]:
+def _of_number(allowed: FeasibleSet, j: int, thresholds: Array, gap: float | None = None) -> tuple[Array, Array, Array]:
     """Values, lower and upper ends of a number's levels, each (s, 1)."""
     lower, upper, own = float(allowed.lower[0, j]), float(allowed.upper[0, j]), float(allowed.X0[0, j])
     if lower > upper:
@@ -131,6 +138,9 @@ def _of_number(allowed: FeasibleSet, j: int, thresholds: Array) -> tuple[Array, 
     values = np.clip(own, low, high)
     if allowed.stepped[0, j]:
         values, kept = _on_steps(allowed, j, low, high)
+        low, high, values = low[kept], high[kept], values[kept]
+    if gap is not None and own != gap:
+        kept = (low != gap) | (high != gap)
         low, high, values = low[kept], high[kept], values[kept]
     return values[:, None], low[:, None], high[:, None]
 

@@ -30,8 +30,8 @@ from rocerf.recourse.solvers.search import solve_by_search
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Mask, Places, Progress
 
-#: Entries of masks read for one person at most: what bounds the time (about 1e8 a second).
-WORK = 500_000_000
+#: Entries of masks read for one person at most: what bounds the time (about 3e8 a second).
+WORK = 1_500_000_000
 
 #: Training rows tried as first answers, and how many of them are then improved.
 FIRST, IMPROVED = 512, 3
@@ -95,12 +95,11 @@ def _take(solution: Solution, person: int, search: _Cells) -> None:
 
 @dataclass(order=True)
 class _Node:
-    """Levels that are left (S,), what the cheapest of them cost, and the leaves alive in each ensemble."""
+    """Levels that are left (S,) and what the cheapest of them cost."""
 
     cost: float
     number: int
     chosen: Mask = field(compare=False)
-    leaves: dict[int, Places] = field(compare=False)
     point: Array | None = field(compare=False, default=None)
 
 
@@ -144,7 +143,9 @@ class _Cells:
     def _cut(self) -> bool:
         """Cut the columns where the ensembles asked do; whether every attribute has an allowed value."""
         thresholds = _all_thresholds([self.models[m] for m in self.asked], self.master.X0.shape[1])
-        levels = Levels.of(self.master.allowed, self.master.cost, thresholds)
+        asked = [trees for model in self.asked if (trees := self.models[model]) is not None]
+        gaps = {column: number for trees in asked for column, number in trees.form.gaps.items()}
+        levels = Levels.of(self.master.allowed, self.master.cost, thresholds, gaps)
         if levels is None:
             self.outcome = Outcome.UNREACHABLE
             return False
@@ -247,6 +248,8 @@ class _Cells:
         return self._read(point[0])
 
     def _read(self, point: Array) -> bool:
+        if self._foreseen(point) < self.enough:
+            return False
         self.reads += 1
         reading = self.promise.read(point[None], self.enough)
         if reading.values[0] < self.enough:
@@ -255,6 +258,12 @@ class _Cells:
         if cost < self.best_cost:
             self.best, self.best_cost = point, cost
         return True
+
+    def _foreseen(self, point: Array) -> float:
+        """What the value is at most by the trees that were read: libraries are asked about what these accept."""
+        known = [m for m, trees in enumerate(self.models) if trees is not None]
+        scores = [trees.scores(point[None]) + trees.form.rounding for trees in self.models if trees is not None]
+        return float(self.promise.ceiling(np.array(scores), known)[0])
 
     def _cost(self, point: Array) -> float:
         """The sum of the parts."""
@@ -274,7 +283,7 @@ class _Cells:
         """Take nodes cheapest first until the end is known; ensembles that refuse where those asked accept, if any."""
         self.joining, self.bound = [], 0.0
         everything = np.ones(len(self.levels), bool)
-        heap = [_Node(self._least(everything), next(self._numbers), everything, {})]
+        heap = [_Node(self._least(everything), next(self._numbers), everything)]
         while heap:
             node = heapq.heappop(heap)
             self.bound = max(self.bound, node.cost)
@@ -312,7 +321,7 @@ class _Cells:
         if node.point is not None:  # the cheapest point of one cell, whose turn has come
             self._read(node.point)
             return []
-        chosen, leaves, tops = self._propagated(node)
+        chosen, tops = self._propagated(node)
         if chosen is None:
             return []
         choice = self.levels.cheapest(chosen)
@@ -320,15 +329,15 @@ class _Cells:
             return []
         single = int(chosen.sum()) == len(self.levels.starts)
         if not self._accepted(choice[None])[0]:
-            return [] if single else self._split(chosen, leaves, tops, choice)
+            return [] if single else self._split(chosen, tops, choice)
         point = self.levels.points(choice[None])[0]
         if not self.master.allowed.holds(point[None])[0]:
-            return self._in_cell(choice) if single else self._split(chosen, leaves, tops, choice)
+            return self._in_cell(choice) if single else self._split(chosen, tops, choice)
         if self._read(point):
             return []
         self.refusing *= 0.99
         self.joining = self._refused_by(point)
-        return [] if single or self.joining else self._split(chosen, leaves, tops, choice)
+        return [] if single or self.joining else self._split(chosen, tops, choice)
 
     def _in_cell(self, choice: Places) -> list[_Node]:
         """Where relations keep a cell's cheapest values from going together: its cheapest point that keeps them."""
@@ -339,11 +348,11 @@ class _Cells:
         if not found.found[0] or not self.master.allowed.holds(found.points)[0]:
             return []
         empty = np.zeros(len(self.levels), bool)
-        return [_Node(self._cost(found.points[0]), next(self._numbers), empty, {}, found.points[0])]
+        return [_Node(self._cost(found.points[0]), next(self._numbers), empty, found.points[0])]
 
-    def _propagated(self, node: _Node) -> tuple[Mask | None, dict[int, Places], Array]:
+    def _propagated(self, node: _Node) -> tuple[Mask | None, Array]:
         """Levels of a node at which no ensemble must refuse and that may be cheaper; their ceilings, (models, S)."""
-        chosen, leaves = node.chosen.copy(), dict(node.leaves)
+        chosen = node.chosen.copy()
         starts, nothing = self.levels.starts, np.empty(0)
         tops = np.full((len(self.active), len(chosen)), -np.inf)
         while True:
@@ -351,22 +360,21 @@ class _Cells:
             chosen &= affordable(self.levels, self.master.allowed, chosen, self.best_cost * (1.0 - LOWER))
             for place, (model, reachable) in enumerate(self.active.items()):
                 if not np.logical_or.reduceat(chosen, starts).all():
-                    return None, leaves, nothing
+                    return None, nothing
                 kept = np.flatnonzero(chosen)
-                alive = leaves.get(model, np.arange(len(reachable.values)))
-                self.work -= max(1, len(alive)) * len(kept)
                 first = np.searchsorted(self.levels.axis[kept], np.arange(len(starts)))
                 tops[place] = -np.inf
-                tops[place, kept], leaves[model] = reachable.ceilings(kept, first, alive)
+                tops[place, kept], alive = reachable.ceilings(kept, first)
+                self.work -= max(1, alive) * len(kept)
                 chosen[kept] &= self._ceiling(tops[place : place + 1, kept], [model]) >= self.aim
             kept = np.flatnonzero(chosen)
             chosen[kept] &= self._ceiling(tops[:, kept], list(self.active)) >= self.aim
             if not np.logical_or.reduceat(chosen, starts).all():
-                return None, leaves, nothing
+                return None, nothing
             if int(chosen.sum()) > before - max(1, before // 8):
-                return chosen, leaves, np.where(chosen, tops, -np.inf)
+                return chosen, np.where(chosen, tops, -np.inf)
 
-    def _split(self, chosen: Mask, leaves: dict[int, Places], tops: Array, choice: Places) -> list[_Node]:
+    def _split(self, chosen: Mask, tops: Array, choice: Places) -> list[_Node]:
         """Two nodes: the cheap levels of the axis whose cheapest one holds an ensemble down most, and the others."""
         levels = self.levels
         with np.errstate(invalid="ignore"):
@@ -382,7 +390,7 @@ class _Cells:
         for part in (own[:first], own[first:]):
             mine = chosen & (levels.axis != axis)
             mine[part] = True
-            children.append(_Node(self._least(mine), next(self._numbers), mine, leaves))
+            children.append(_Node(self._least(mine), next(self._numbers), mine))
         return children
 
 

@@ -5,7 +5,9 @@ repeat  x = the cheapest allowed point behind all cuts
         read the promise at x; if it holds there, x is optimal (a relaxation's optimum that is feasible)
         otherwise add the cut found at x
 
-Where people are many, a cut found for somebody else that cuts x off as well spares the reading.
+Where people are many, a cut found for somebody else that cuts x off as well spares the reading. Where a reading is a
+pass over rows on the disk, x is first held against a reading of the few rows that mattered so far, which is never below
+the promise: whoever it has nothing against waits until it has nothing against anybody, and all of them share a pass.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rocerf.promises.promise import Learning, Promise, Reading, Rereading
+from rocerf.promises.promise import Learning, Promise, Reading, Relaxing, Rereading
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Mask, Places, Progress
@@ -24,6 +26,9 @@ FIRST_WAVE = 32
 
 #: Rounds in which cuts are shared: later ones are about what only a reading tells.
 SHARED_ROUNDS = 2
+
+#: By how much a point may fall short by few rows before the first passes that people share: they tell what matters.
+SHORT = (3e-3, 3e-5)
 
 #: People from which cuts found for a few are held against all, how many are read first, and how many cuts are kept.
 MANY_PEOPLE, FIRST_READ, MOST_SHARED = 1024, 256, 1024
@@ -114,7 +119,7 @@ def _solve_wave(
 ) -> None:
     pool = _Cuts.shared(len(master.X0), wave, *promise.known_cuts())
     solution.outcomes[wave] = Outcome.GAVE_UP
-    open_, reader = wave, _Reader(promise, master.X0)
+    open_, reader, waiting = wave, _Reader(promise, master.X0), _Waiting(master.X0)
     alone = isinstance(promise, Learning) or len(wave) < MANY_PEOPLE
     shared = None if alone else _Shared.none(promise.lifted(master.X0[:1]).shape[1])
     for round_ in range(max_rounds):
@@ -124,7 +129,9 @@ def _solve_wave(
         solution.forget(open_[~reachable])
         solution.outcomes[open_[~reachable]] = Outcome.UNREACHABLE if round_ == 0 else Outcome.NOT_ROBUST
         solution.outcomes[open_[failed]] = Outcome.GAVE_UP
-        open_, points = open_[reachable], points[reachable]
+        open_, points = waiting.after(reader, open_[reachable], points[reachable], delta, pool)
+        if not len(points) and len(open_):
+            continue
         if not len(open_):
             break
         shared = None if round_ == SHARED_ROUNDS else shared
@@ -135,7 +142,7 @@ def _solve_wave(
             progress(len(wave) - len(open_), len(wave))
         if not len(open_):
             break
-    solution.forget(open_)
+    solution.forget(np.concatenate([open_, waiting.people]))
     _tell_margin_from_reach(promise, master, delta, wave, solution)
 
 
@@ -173,12 +180,10 @@ def _cut_off(
     return people[refuted]
 
 
-def _reads_again(promise: Promise) -> bool:
-    """Whether the cheaper reading belongs to the reading: a class that reads otherwise than its parent has none."""
-    if not isinstance(promise, Rereading):
-        return False
+def _belongs(promise: Promise, cheaper: str) -> bool:
+    """Whether a cheaper reading belongs to the reading: a class that reads otherwise than its parent has none."""
     kinds = type(promise).__mro__
-    read, near = (next(kind for kind in kinds if name in vars(kind)) for name in ("read", "read_near"))
+    read, near = (next(kind for kind in kinds if name in vars(kind)) for name in ("read", cheaper))
     return issubclass(near, read)
 
 
@@ -187,7 +192,17 @@ class _Reader:
 
     def __init__(self, promise: Promise, X0: Array) -> None:
         self._promise = promise
-        self._before = np.full(X0.shape, np.nan) if _reads_again(promise) else None
+        again = isinstance(promise, Rereading) and _belongs(promise, "read_near")
+        self._before = np.full(X0.shape, np.nan) if again else None
+        self._above = np.full(X0.shape, np.nan) if _relaxes(promise) else None
+
+    def read_above(self, people: Places, points: Array) -> Reading | None:
+        """What few rows tell, where the promise has that."""
+        if self._above is None or not isinstance(self._promise, Relaxing):
+            return None
+        reading = self._promise.read_above(points, self._above[people])
+        self._above[people] = points
+        return reading
 
     def lifted(self, points: Array) -> Array:
         """Points (P, d) in the space of cuts."""
@@ -199,6 +214,36 @@ class _Reader:
         reading = self._promise.read_near(points, self._before[people], target)
         self._before[people] = points
         return reading
+
+
+def _relaxes(promise: Promise) -> bool:
+    return isinstance(promise, Relaxing) and _belongs(promise, "read_above") and promise.relaxes
+
+
+class _Waiting:
+    """People against whose points few rows tell nothing, until that is so for everybody."""
+
+    def __init__(self, X0: Array) -> None:
+        self.people: Places = np.empty(0, np.intp)
+        self._points: Array = X0[:0]
+        self._shared = 0
+
+    def after(self, reader: _Reader, people: Places, points: Array, delta: float, pool: _Cuts) -> tuple[Places, Array]:
+        """Who is to be read, and where; or who has been cut off, and nobody is to be read yet."""
+        reading = reader.read_above(people, points) if len(people) else None
+        if reading is not None:
+            short = SHORT[self._shared] if self._shared < len(SHORT) else 0.0
+            low = reading.values < delta + GUARD / 2 - short
+            slopes, constants = reading.cuts(reader.lifted(points))
+            pool.add(people[low], slopes[low], constants[low])
+            self.people = np.concatenate([self.people, people[~low]])
+            self._points = np.concatenate([self._points, points[~low]])
+            if low.any():
+                return people[low], points[:0]
+            people, points = people[:0], points[:0]
+        people, points = np.concatenate([self.people, people]), np.concatenate([self._points, points])
+        self.people, self._points, self._shared = self.people[:0], self._points[:0], self._shared + 1
+        return people, points
 
 
 class _Shared:
