@@ -31,9 +31,12 @@ The tree::
     │   └── UnknownTokenError      a token that is to be ended and never was
     ├── LedgerError              what the ledger of letters and deletions cannot do
     │   ├── TransitionError        a step that is not open from where a letter, request or job stands
+    │   ├── KeyReusedError         an idempotency key that came before, with something else
     │   ├── NotInLedgerError       a number or reference that the ledger does not know
     │   ├── ErasedError            what was asked for was erased, for good
     │   ├── LeaseLostError         another worker took the job over; nothing of this one's step was kept
+    │   ├── RowSourceError         training rows that stay with the user are not there as they were
+    │   ├── PostponedError         a job that waits for somebody outside
     │   └── LedgerUnavailableError the database or key file cannot be reached or written to now
     └── MissingExtraError        an optional dependency is not installed
 """
@@ -145,6 +148,10 @@ class TransitionError(LedgerError, ValueError):
     """A step that is not open from where a letter, a deletion request or a job stands."""
 
 
+class KeyReusedError(LedgerError, ValueError):
+    """An idempotency key that came before, with something else."""
+
+
 class NotInLedgerError(LedgerError, LookupError):
     """A number or reference that the ledger does not know."""
 
@@ -157,8 +164,25 @@ class LeaseLostError(LedgerError, RuntimeError):
     """Another worker took the job over meanwhile; nothing of this one's step was kept."""
 
 
+class RowSourceError(LedgerError, ValueError):
+    """Training rows that stay with the user are not there as they were, or nobody says where they are."""
+
+
+class PostponedError(LedgerError, RuntimeError):
+    """A job waits for something that somebody has to do outside; it is tried again by itself."""
+
+
 class LedgerUnavailableError(LedgerError, OSError):
     """The database or the key file cannot be reached or written to now; nothing of the step was kept."""
+
+
+#: What spares some people a large download.
+_SMALLER = {
+    "nn": (
+        "; where there is no GPU, install torch's CPU build first, which spares you gigabytes of CUDA: "
+        "https://pytorch.org/get-started/locally/ has the command"
+    )
+}
 
 
 class MissingExtraError(RocerfError, ImportError):
@@ -167,5 +191,5 @@ class MissingExtraError(RocerfError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed; "
-            f'install it with: pip install "rocerf[{extra}]"'
+            f'install it with: pip install "rocerf[{extra}]"{_SMALLER.get(extra, "")}'
         )

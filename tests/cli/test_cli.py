@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 import subprocess
 import sys
 from functools import partial
@@ -25,6 +26,7 @@ from command_line import Run
 from rocerf import LogisticModel, Recourses, Rocerf, Status, TrainingSet
 from rocerf.cli import options
 from rocerf.cli.app import app, main
+from rocerf.cli.examples import EXAMPLES
 from rocerf.data.datasets import list_datasets
 from rocerf.words import known_languages
 
@@ -84,7 +86,8 @@ def explain_arguments(files: Files, **changes: object) -> list[object]:
     }
     options.update({name.replace("_", "-"): value for name, value in changes.items()})
     given = [(f"--{name}", value) for name, value in options.items() if value is not None]
-    return ["explain", *(part for pair in given for part in pair)]
+    rules = [] if "schema" in changes else ["--free"]
+    return ["explain", *(part for pair in given for part in pair), *rules]
 
 
 def as_json(run: Any, files: Files, *extra: object, **changes: object) -> Recourses:
@@ -416,7 +419,7 @@ BAD = [
     pytest.param({"train": "nothing.csv"}, ["a file at nothing.csv, found none"], id="missing train"),
     pytest.param({"people": "nothing.csv"}, ["a file at nothing.csv, found none"], id="missing people"),
     pytest.param({"train": "{bad}/folder.csv"}, ["folder.csv, found none"], id="folder"),
-    pytest.param({"train": "{bad}/table.xlsx"}, [".csv, .csv.gz or .parquet", "got table.xlsx"], id="extension"),
+    pytest.param({"train": "{bad}/table.xlsx"}, [".csv, .csv.gz, .parquet", "got table.xlsx"], id="extension"),
     pytest.param({"train": "{bad}/empty.csv"}, ["readable table", "No columns to parse"], id="empty train"),
     pytest.param({"people": "{bad}/empty.csv"}, ["readable table", "No columns to parse"], id="empty people"),
     pytest.param({"train": "{bad}/header.csv"}, ["training rows in header.csv, got a header only"], id="header only"),
@@ -425,8 +428,12 @@ BAD = [
     pytest.param({"train": "{bad}/flipped.csv.gz"}, ["readable table"], id="damaged gzip"),
     pytest.param({"train": "{bad}/broken.parquet"}, ["readable table"], id="broken parquet"),
     pytest.param({"train": "{bad}/binary.csv"}, ["readable table", "decode"], id="binary"),
-    pytest.param({"train": "{bad}/text.csv"}, ["numbers in every column", "'debt'", "'high'"], id="text column"),
-    pytest.param({"train": "{bad}/gap.csv"}, ["finite numbers", "row 0, column income"], id="missing value"),
+    pytest.param(
+        {"train": "{bad}/text.csv"}, ["got texts in 'debt'", "--fit fits a pipeline", "--pipeline"], id="text column"
+    ),
+    pytest.param(
+        {"train": "{bad}/gap.csv"}, ["got missing values in 'income'", "--fit", "--pipeline"], id="missing value"
+    ),
     pytest.param({"train": "{bad}/same_ids.csv"}, ["unique id", "'same'"], id="repeated ids"),
     pytest.param({"train": "{bad}/one_label.csv"}, ["two classes", "got 1"], id="one label"),
     pytest.param({"train": "{bad}/three_labels.csv"}, ["two classes", "got 3"], id="three labels"),
@@ -462,7 +469,7 @@ BAD = [
     ),
     pytest.param({"model": "{bad}/unfitted.skops"}, ["not fitted"], id="unfitted model"),
     pytest.param({"model": "{bad}/narrow.skops"}, ["the model's 2 columns, got 3"], id="narrow model"),
-    pytest.param({"out": "answers.xlsx"}, [".csv or .json, got answers.xlsx"], id="output extension"),
+    pytest.param({"out": "answers.xlsx"}, [".csv, .json or .parquet, got answers.xlsx"], id="output extension"),
     pytest.param({"out": "{bad}/folder.csv"}, ["a file as --out", "folder.csv"], id="output is a folder"),
     pytest.param({"out": "{bad}/empty.csv/answers.csv"}, ["empty.csv is a file"], id="output under a file"),
 ]
@@ -481,7 +488,7 @@ def test_a_bad_output_name_is_refused_before_the_work(run: Any, files: Files, mo
         raise AssertionError("already at work")
 
     monkeypatch.setattr("rocerf.cli.files.read_table", too_late)
-    assert_refused(run(*explain_arguments(files, out="answers.txt")), ".csv or .json")
+    assert_refused(run(*explain_arguments(files, out="answers.txt")), ".csv, .json or .parquet")
 
 
 @pytest.mark.parametrize("option", ["train", "label", "favourable", "people", "k"])
@@ -565,7 +572,8 @@ def test_recheck_and_attack_refuse_what_does_not_fit(run: Any, files: Files, tmp
     points = ["--points", "answers.json", "--k", 90]
     assert_refused(run(*officer_arguments(files, "attack", *points)), "smaller than the 90 training rows")
     assert_refused(run(*officer_arguments(files, "attack", "--points", "x.csv", "--k", 1)), "found none")
-    assert_refused(run(*officer_arguments(files, "attack", *points[:2], "--k", 1, "--out", "a.txt")), ".csv or .json")
+    attack = run(*officer_arguments(files, "attack", *points[:2], "--k", 1, "--out", "a.txt"))
+    assert_refused(attack, ".csv, .json or .parquet")
 
 
 def test_attack_refuses_answers_made_with_other_columns(run: Any, files: Files, tmp_path: Path) -> None:
@@ -677,7 +685,7 @@ def real_options() -> dict[str, set[str]]:
     """Command -> its options, as the command line knows them."""
     command: Any = typer.main.get_command(app)
     return {
-        name: {option for parameter in sub.params for option in parameter.opts} - {"--help"}
+        name: {option for parameter in sub.params for option in parameter.opts if option.startswith("--")} - {"--help"}
         for name, sub in command.commands.items()
     }
 
@@ -686,7 +694,19 @@ def test_every_command_is_documented_with_an_example() -> None:
     sections = documented()
     assert list(sections) == list(real_options())
     for name, text in sections.items():
-        assert f"$ rocerf {name}" in text
+        assert f"$ {EXAMPLES[name]}\n" in text
+
+
+def test_every_help_ends_in_an_example_that_parses(run: Any) -> None:
+    """The example is the documented one, and every option in it is one of the command's."""
+    command: Any = typer.main.get_command(app)
+    for name, sub in command.commands.items():
+        program, called, *arguments = shlex.split(EXAMPLES[name])
+        assert (program, called) == ("rocerf", name)
+        context = sub.make_context(name, arguments)
+        assert context.params
+        shown = run(name, "--help").out
+        assert "".join(EXAMPLES[name].split()) in re.sub(r"[\s\\]", "", shown)
 
 
 @pytest.mark.parametrize("name", sorted(real_options()))

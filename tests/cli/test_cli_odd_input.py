@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import rocerf.cli.files
+import rocerf.cli.tables
 from command_line import Run
 from rocerf import Letter, Recourses, Rocerf
 from rocerf.cli.terminal import console, fail, print_document, print_text, say
@@ -93,7 +94,7 @@ def test_figures_are_printed_though_they_cannot_be_written(
     def full(records: Any, path: Path, **_: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(rocerf.cli.files, "write_records", full)
+    monkeypatch.setattr(rocerf.cli.tables, "write_records", full)
     attack = ["attack", *MODEL, "--points", "a.json", "--k", 1, "--effort", "quick"]
     failed = run(*(attack if command == "attack" else RECHECK), "--json", "--out", "r.json")
     assert_refused(failed, "nothing was written; not written: r.json")
@@ -105,7 +106,7 @@ TARGETS = {
     "a link to its input": (["--out", "link.csv"], "would overwrite train.csv"),
     "a folder": (["--out", "folder.json"], "a file as --out"),
     "under a file": (["--out", "people.csv/a.json"], "is a file"),
-    "no name": (["--out", ".json"], "ending in .csv or .json"),
+    "no name": (["--out", ".json"], "ending in .csv, .json or .parquet"),
     "an explainer in a file": (["--out", "a.json", "--save-explainer", "people.csv"], "a folder as --save-explainer"),
     "one inside the other": (["--out", "exp/a.json", "--save-explainer", "exp"], "a place of its own"),
     "the explainer over its rows": (["--save-explainer", "."], "would overwrite train.csv"),

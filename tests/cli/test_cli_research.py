@@ -6,6 +6,7 @@ import csv
 import importlib
 import json
 import os
+import re
 import sys
 from collections import defaultdict
 from functools import partial
@@ -262,6 +263,8 @@ def test_compare_shows_what_each_method_is_worth(run: Any, table: list[object], 
     code, out, err = run(*table, *chosen)
     assert (code, err) == (0, "")
     assert all(name in out for name in ("scfe", "roar", "rocerf", "retrained", "compare.csv"))
+    assert re.search(r"method.+answered.+L2.+L1.+random.+of all.+worst.+s ", out)  # in one line: 80 columns hold it
+    assert re.search(r"retrained .+ 8/8 .+ \d+\.\d ± \d+\.\d .+ 100\.0 ", out)
     found = {row["method"]: row for row in rows(tmp_path / "found" / "compare.csv")}
     assert list(found) == ["scfe", "roar", "rocerf", "retrained"]
     assert {row["people"] for row in found.values()} == {"8"}  # the ninth is accepted as she is

@@ -19,7 +19,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import ledgers
-from rocerf.ledger import Ledger
+from rocerf.ledger import FileRows, Ledger
 from rocerf.service import demo, logs, server
 
 
@@ -134,3 +134,43 @@ def test_a_real_server_answers_and_ends(tmp_path: Path) -> None:
     assert lines
     assert {json.loads(line)["event"] for line in lines} == {"request"}
     assert tokens(out)["admin"] not in err
+
+
+def test_rows_stay_where_the_option_says(run: Any, served: list[Any], tmp_path: Path) -> None:
+    frame, labels = ledgers.rows()
+    table = frame.assign(repaid=labels).rename_axis("customer").reset_index()
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    ledgers.explainer().save(tmp_path / "credit")
+    rows = ["--rows", "rows.csv", "--rows-label", "repaid", "--rows-id", "customer"]
+    started = run("serve", "--no-worker", "--model", "credit", "--hand-over", *rows)
+    assert "keeps the ids alone" in started.out
+    assert "the next deletion removes it" in started.out
+    with Ledger.open(f"sqlite:///{tmp_path}/rocerf-ledger.db", rows=_source(tmp_path)) as ledger:
+        ledger.people.assign_rows({"owner": ["row-7"]}, actor="admin")
+        number = ledgers.approved(ledger, "owner")
+        ledger.deletions.carry_out(number, actor="dpo")
+    assert run("worker", "--once").code == 0  # without the rows nothing can be unlearned
+    with Ledger.open(f"sqlite:///{tmp_path}/rocerf-ledger.db") as ledger:
+        assert "rocerf serve --rows" in ledger.jobs.get(1).error
+        assert ledger.requests.get(number).state.code == "approved"
+        again = ledger.deletions.carry_out(number, actor="dpo")
+    assert run("worker", "--once", *rows).code == 0
+    with Ledger.open(f"sqlite:///{tmp_path}/rocerf-ledger.db") as ledger:
+        assert "still gives out" in ledger.jobs.get(again.id).error
+        assert ledger.requests.get(number).state.code == "rechecked"
+    assert (tmp_path / "credit").exists()  # nothing is erased before
+
+
+def _source(folder: Path) -> FileRows:
+    return FileRows(folder / "rows.csv", label="repaid", id="customer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [(["--rows-label", "x"], "Expected --rows with"), (["--rows", "x.csv"], "Expected --rows-label with")],
+)
+def test_rows_are_named_whole(run: Any, arguments: list[str], sentence: str) -> None:
+    for command in (["serve", "--no-worker"], ["worker", "--once"]):
+        done = run(*command, *arguments)
+        assert done.code == 2
+        assert sentence in done.err

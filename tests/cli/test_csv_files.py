@@ -11,7 +11,8 @@ import pytest
 
 from rocerf import FeatureSchema, LogisticModel, Rocerf, TrainingSet
 from rocerf.cli.csv_files import neutral, original, read_csv
-from rocerf.cli.files import read_people, write_records, write_recourses
+from rocerf.cli.files import read_people, write_recourses
+from rocerf.cli.tables import write_records
 from rocerf.errors import ColumnError, FileFormatError
 
 EVIL = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx", "\rx", "'=1", "''@", "＝1"]

@@ -93,6 +93,18 @@ def test_ids_of_any_type(table: pd.DataFrame, ids: list, tmp_path: Path) -> None
         on_disk(repeated)
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_neighbours_beyond_53_bits_are_different_rows(table: pd.DataFrame, kind: str, tmp_path: Path) -> None:
+    """Whole numbers of two types meet as fractions, in which these would be the same row."""
+    ids = np.arange(230, dtype=kind) + np.array(2**62, dtype=kind)
+    ids[0] = 5  # so wide a range, and so many, that they are sorted rather than looked up or compared one by one
+    disk = on_disk(written(table.assign(who=ids), tmp_path / "rows", 3))
+    many = [int(one) for one in ids[::2]]
+    assert disk.positions(many).tolist() == list(range(0, 230, 2))
+    with pytest.raises(IdError, match="got 2 unknown"):
+        disk.positions([*many, -1, 2**64 - 1])
+
+
 def test_other_texts_of_the_same_key_are_no_repetition(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

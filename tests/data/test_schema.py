@@ -484,7 +484,8 @@ def test_random_schemas_survive_json_and_yaml(problem: Problem) -> None:
     schema = problem.schema
     assert FeatureSchema.from_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False))) == schema
     assert FeatureSchema.from_yaml(schema.to_yaml()) == schema
-    assert len(str(schema).splitlines()) == 1 + len(schema) + len(schema.relations)
+    begun = [line for line in str(schema).splitlines() if not line.startswith(" ")]  # long cells go on below
+    assert len(begun) == 1 + len(schema) + len(schema.relations)
 
 
 def test_words_may_be_written_into_a_yaml_file_by_hand() -> None:

@@ -106,6 +106,30 @@ def test_ids_may_be_dates_or_tuples_of_an_index() -> None:
     assert len(TrainingSet(pd.DataFrame(X, index=pairs), [0, 1, 1, 0]).without([("x", 2)])) == 3
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("make", [pd.date_range, pd.timedelta_range], ids=["dates", "spans"])
+def test_times_as_ids_are_found_however_they_are_given(make: Any, unit: str) -> None:
+    """NumPy gives bare numbers for nanoseconds, which pandas 2 always has."""
+    start = "2020-01-01" if make is pd.date_range else "1 day"
+    times = make(start, periods=4).as_unit(unit)
+    train = TrainingSet(pd.DataFrame(X, index=times), [0, 1, 1, 0])
+    for wanted in (
+        times[:1],
+        [times[0]],
+        times.to_numpy()[:1],
+        times.to_numpy().astype(f"{times.dtype.kind}8[ns]")[:1],
+    ):
+        assert train.positions(wanted).tolist() == [0]
+    assert train.positions([times.to_numpy()[2]]).tolist() == [2]
+    assert train.positions(train.ids[1:3]).tolist() == [1, 2]
+    assert train.without(times[:2]).ids.tolist() == list(times[2:])
+    with pytest.raises(IdError):
+        train.positions([times[0].value])
+    finer = make(start, periods=4, freq="ns")
+    exact = TrainingSet(pd.DataFrame(X, index=finer), [0, 1, 1, 0])
+    assert exact.without([finer[1]]).ids.tolist() == [finer[0], finer[2], finer[3]]
+
+
 def test_spread_is_one_where_a_column_is_constant() -> None:
     train = TrainingSet([[1.0, 0.1], [3.0, 0.1], [1.0, 0.1], [3.0, 0.1]], [0, 1, 0, 1])
     assert train.spread.tolist() == [1.0, 1.0]

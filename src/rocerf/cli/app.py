@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from rocerf.cli import deletions, explain, letters, portfolio, research, service
+from rocerf.cli import deletions, explain, init, letters, portfolio, research, service
 from rocerf.cli import options as opt
+from rocerf.cli.examples import add
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, fail, print_json, say
-from rocerf.cli.terminal import progress as progress_bar
 from rocerf.cli.terminal import table as new_table
 from rocerf.errors import RocerfError
+from rocerf.progress import showing as progress_bar
 
 app = typer.Typer(
     name="rocerf",
     help="Recourse that survives the right to be forgotten.",
     no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
 
@@ -43,8 +45,10 @@ def main() -> None:
         sys.stdout.flush()  # here, where a full disk or a reader who left can still be distinguished
     except RocerfError as error:
         fail(str(error))
-    except (BrokenPipeError, SystemExit):  # whoever reads has seen enough, as `head` does; typer exits for nothing else
-        _leave_quietly()
+    except (BrokenPipeError, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and "_ROCERF_COMPLETE" in os.environ:  # a shell was told what to complete
+            raise SystemExit(0) from None
+        _leave_quietly()  # whoever reads has seen enough, as `head` does; typer exits for nothing else
     except OSError as error:
         where = f" at {error.filename}" if error.filename else ""
         fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
@@ -80,7 +84,26 @@ def _open_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
-@app.command()
+@app.callback()
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and end.")] = False,
+    project: Annotated[
+        Path | None, typer.Option(help="Folder of rocerf init: its settings.yaml stands for options not typed.")
+    ] = None,
+) -> None:
+    """Recourse that survives the right to be forgotten."""
+    if version:
+        from rocerf.version import __version__
+
+        say(f"rocerf {__version__}")
+        raise typer.Exit
+    if project is not None:
+        from rocerf.cli.project import defaults_of
+
+        context.default_map = defaults_of(project, {command.__name__: command for command in COMMANDS})
+
+
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("out/demo.html"),
     trials: Annotated[int, typer.Option(min=1, help="Random deletions at each share.")] = 100,
@@ -93,7 +116,7 @@ def demo(
     from rocerf.evaluation.report import write_demo_report
 
     check_targets([Target("--out", out)])
-    with progress_bar(quiet=as_json) as step:
+    with progress_bar(quiet=as_json, shorter="fewer --trials or --people take less") as step:
         result = run_demo(trials=trials, seed=seed, people=people, progress=step)
     written = write_each([(out, partial(write_demo_report, result, out))])
     if as_json:
@@ -102,12 +125,13 @@ def demo(
         return
     title = (
         f"German Credit: {result.summary}. Still accepted after deleting rows "
-        f"and retraining: at random ({trials} times each share), and by the worst deletion found of at most k rows"
+        f"and retraining, in %: at random ({trials} times each share), and by the worst deletion found of at most k "
+        "rows (people of all)"
     )
     random = [f"{v.fraction:.1%}" for v in result.methods[0].validity[1:]]
-    table = new_table(title, ["promise", "mean cost", *random, "worst k"])
+    table = new_table(title, ["promise", "cost", *random, "worst k"])
     for method in result.methods:
-        shares = [f"{v.mean:.1%}" for v in method.validity[1:]]
+        shares = [f"{100 * v.mean:.1f}" for v in method.validity[1:]]
         worst = f"{method.survivors}/{len(method.audited)}"
         table.add_row(method.name, f"{method.mean_cost:.2f}", *shares, worst)
     console().print(table)
@@ -115,7 +139,6 @@ def demo(
     say(f"Report: {out}")
 
 
-@app.command()
 def datasets(as_json: opt.Json = False) -> None:
     """List the data sets that come with rocerf."""
     from dataclasses import asdict
@@ -135,9 +158,10 @@ def datasets(as_json: opt.Json = False) -> None:
         console().print(about)
 
 
-explain.register(app)
-letters.register(app)
-portfolio.register(app)
-deletions.register(app)
-research.register(app)
-service.register(app)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(init.init, demo, datasets, explain.schema, explain.explain, letters.letter, portfolio.portfolio),
+    *(deletions.attack, deletions.recheck, deletions.forget, research.reproduce, research.compare),
+    *(service.serve, service.worker),
+)
+for _command in COMMANDS:
+    add(app, _command)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.data.exact_csv import exact_numbers
 from rocerf.errors import ColumnError, FileFormatError
 from rocerf.storage.whole_file import write_text
 
@@ -76,7 +77,7 @@ def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             # The first column is a column, and numbers are those that are written, to the last digit.
-            frame = pd.read_csv(path, converters=exact, index_col=False, **_exact_numbers())
+            frame = pd.read_csv(path, converters=exact, index_col=False, **exact_numbers())
     except pd.errors.ParserWarning:
         raise FileFormatError(
             f"Expected as many cells in each row of {path.name} as names in its first line ({len(header)}), got more; "
@@ -89,14 +90,6 @@ def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
     if exact is not None:
         frame[id_column] = _ids(frame[id_column])
     return frame
-
-
-def _exact_numbers() -> dict[str, Any]:
-    """What it takes for pandas to read numbers to the last digit: from 3.1 on nothing."""
-    import pandas as pd
-
-    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
-    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def _ids(texts: pd.Series[Any]) -> Any:

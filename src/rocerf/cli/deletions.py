@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocerf.cli import options as opt
-from rocerf.cli.models import ModelFiles, load_explainer, model_of, read_schema
+from rocerf.cli.models import ModelFiles, load_explainer, model_of, read_schema, write_pipeline
 from rocerf.cli.outputs import Target, Written, check_targets, write_each
 from rocerf.cli.terminal import print_document, print_json, say
-from rocerf.cli.terminal import progress as progress_bar
 from rocerf.errors import NotRemovedError, OptionError
+from rocerf.progress import showing as progress_bar
 
 if TYPE_CHECKING:
     from rocerf.deletion.attacks import Attacks
@@ -34,6 +34,7 @@ def attack(
     train_id_column: opt.TrainIds = None,
     model: opt.ModelFile = None,
     pipeline: opt.PipelineFile = None,
+    fit: opt.FitHere = False,
     preprocessing: opt.Preprocessing = None,
     schema: opt.SchemaFile = None,
     c: opt.InversePenalty = 1.0,
@@ -44,11 +45,12 @@ def attack(
     as_json: opt.Json = False,
 ) -> None:
     """Search for the worst deletion of at most k rows at each point, retraining for real after each one tried."""
-    from rocerf.cli.files import SURVIVE, attack_records, read_labelled_rows, read_points, survivors, write_records
+    from rocerf.cli.files import SURVIVE, attack_records, read_labelled_rows, read_points, survivors
+    from rocerf.cli.tables import write_records
     from rocerf.deletion.adversary import Adversary
 
     _check_out(out, (train, points, model, pipeline, schema))
-    files = ModelFiles(model, pipeline, preprocessing, c)
+    files = ModelFiles(model, pipeline, preprocessing, c, fit)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = read_points(points, id_column=id_column)
     if schema is not None and given.schema is not None:
@@ -56,7 +58,7 @@ def attack(
     fitted = model_of(rows, files, given.schema if schema is None else read_schema(schema))
     matrix, names = given.of(fitted)
     adversary = Adversary(fitted, k, effort=effort, seed=seed)
-    with progress_bar(quiet=as_json) as step:
+    with progress_bar(quiet=as_json, shorter="fewer points or --effort quick take less") as step:
         attacks = adversary.attack_all(matrix, progress=lambda done, total: step("points", done, total))
     records = attack_records(attacks, fitted.score(matrix), names, training_rows=training_rows)
     written = write_each([] if out is None else [(out, partial(write_records, records, out, private=training_rows))])
@@ -108,6 +110,7 @@ def recheck(
     train_id_column: opt.TrainIds = None,
     model: opt.ModelFile = None,
     pipeline: opt.PipelineFile = None,
+    fit: opt.FitHere = False,
     preprocessing: opt.Preprocessing = None,
     c: opt.InversePenalty = 1.0,
     refit: opt.Refit = None,
@@ -117,11 +120,12 @@ def recheck(
 ) -> None:
     """What a deletion request does to the letters already sent: retrain without the rows, see which still hold."""
     from rocerf.audit.recheck import recheck as check_again
-    from rocerf.cli.files import read_ids, read_labelled_rows, write_records
+    from rocerf.cli.files import read_ids, read_labelled_rows
+    from rocerf.cli.tables import write_records
     from rocerf.recourse.result import Recourses
 
     _check_out(out, (train, *recourses, deleted, model, pipeline))
-    files = ModelFiles(model, pipeline, preprocessing, c)
+    files = ModelFiles(model, pipeline, preprocessing, c, fit)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = [Recourses.from_json(path) for path in recourses]
     fitted = model_of(rows, files, given[0].schema)
@@ -167,7 +171,7 @@ def forget(
     target = out or explainer
     left = _saved(new, target)
     if save_pipeline is not None:
-        _write_pipeline(new.model, save_pipeline)
+        write_pipeline(new.model, save_pipeline)
     written = Written((target,) if save_pipeline is None else (target, save_pipeline), (), left)
     rows, unreached = len(new.model.train), _not_reached(old, new, explainer if target != explainer else None)
     gone = len(old.model.train) - rows
@@ -195,16 +199,6 @@ def _saved(new: Rocerf, target: Path) -> tuple[str, ...]:
     return ()
 
 
-def _write_pipeline(model: Any, path: Path) -> None:
-    """The fitted pipeline, whole or not at all: the file may be the one that it replaces."""
-    from skops.io import dumps
-
-    from rocerf.storage.whole_file import write_bytes
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, dumps(model.parts.deployed.pipeline))
-
-
 def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
     """What may still hold something of the rows, in sentences."""
     from rocerf.models.model import LinearModel
@@ -229,15 +223,8 @@ def _not_reached(old: Rocerf, new: Rocerf, kept: Path | None) -> list[str]:
     ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(attack)
-    app.command()(recheck)
-    app.command()(forget)
-
-
 def _check_out(out: Path | None, sources: Iterable[Path | None]) -> None:
-    from rocerf.cli.files import check_output
+    from rocerf.cli.tables import check_output
 
     if out is not None:
         check_output(out)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocerf.cli import options as opt
-from rocerf.cli.models import ModelFiles, model_of, read_schema
+from rocerf.cli.models import ModelFiles, model_of, read_schema, write_pipeline
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, print_document, print_json, say
-from rocerf.cli.terminal import progress as progress_bar
 from rocerf.cli.terminal import table as new_table
 from rocerf.errors import FileFormatError, OptionError
+from rocerf.progress import showing as progress_bar
 from rocerf.visible import visible
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def schema(
     increase_only: Annotated[opt.Columns, typer.Option(help="Column that may only rise (repeatable).")] = None,
     decrease_only: Annotated[opt.Columns, typer.Option(help="Column that may only fall (repeatable).")] = None,
     integer: Annotated[opt.Columns, typer.Option(help="Column of whole numbers (repeatable).")] = None,
+    private: Annotated[opt.Columns, typer.Option(help="Column held fixed and never printed (repeatable).")] = None,
     quantiles: Annotated[tuple[float, float], typer.Option(help="Shares of the rows that give the bounds.")] = (0, 1),
     out: Annotated[Path | None, typer.Option(help="Write the schema here, .yaml, to edit it.")] = None,
     check: Annotated[Path | None, typer.Option(help="Hold this schema (.yaml) against the rows instead.")] = None,
@@ -47,7 +48,7 @@ def schema(
 
     if out is not None and not out.name.lower().endswith((".yaml", ".yml")):
         raise FileFormatError(f"Expected a schema file ending in .yaml, got {out.name}; rename it.")
-    rules = (immutable, increase_only, decrease_only, integer)
+    rules = (immutable, increase_only, decrease_only, integer, private)
     if check is not None and (any(rules) or out is not None or tuple(quantiles) != (0, 1)):
         raise OptionError("Expected --check alone, since it guesses and writes nothing, got other options; drop them.")
     frame, _ = read_features(train, label=label, id_column=train_id_column)
@@ -60,6 +61,7 @@ def schema(
         increase_only=increase_only or (),
         decrease_only=decrease_only or (),
         integer=integer or (),
+        private=private or (),
         quantiles=quantiles,
     )
     if out is not None:
@@ -87,12 +89,14 @@ def explain(
     train_id_column: opt.TrainIds = None,
     model: opt.ModelFile = None,
     pipeline: opt.PipelineFile = None,
+    fit: opt.FitHere = False,
     preprocessing: opt.Preprocessing = None,
     c: opt.InversePenalty = 1.0,
     delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
     cost: Annotated[opt.CostName | None, typer.Option(help="What a change costs; default: l2.")] = None,
     prices: Annotated[Path | None, typer.Option(help="Your own prices of changes, .yaml, instead of --cost.")] = None,
     schema: opt.SchemaFile = None,
+    free: opt.Free = False,
     immutable: Annotated[opt.Columns, typer.Option(help="Column that must not change (repeatable).")] = None,
     max_changes: Annotated[int | None, typer.Option(min=1, help="At most so many attributes change.")] = None,
     alternatives: Annotated[int, typer.Option(min=1, help="Up to so many answers for each person.")] = 1,
@@ -109,13 +113,16 @@ def explain(
 ) -> None:
     """Recourse for every person of a file, with a stated promise about deleted training rows."""
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
+    from rocerf.cli.guessing import rules_of
 
-    _check_places(out, alternatives, save_explainer, (train, people, model, pipeline, prices, schema))
+    kept = None if out is None or not fit else out.with_name(f"{out.stem}-pipeline.skops")
+    _check_places(out, alternatives, save_explainer, kept, (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
-    rules = None if schema is None else read_schema(schema)
-    fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c), rules)
-    options = {"cost": _cost(cost, prices), "schema": _rules(rules, fitted, immutable), "max_changes": max_changes}
+    given = None if schema is None else read_schema(schema)
+    fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c, fit, validate=True), given)
+    rules = rules_of(given, fitted, rows, immutable, free=free)
+    options = {"cost": _cost(cost, prices), "schema": rules, "max_changes": max_changes}
     chosen = _audited(promise) if audit else promise
     explainer = _explainer(fitted, k, chosen, delta, options, {"solver": solver, "effort": effort, "seed": seed})
     if checkpoint is not None and alternatives > 1:
@@ -125,32 +132,34 @@ def explain(
     # The answers first: what follows can be made again from them and the same files.
     answers = zip(files, batches, strict=False)
     steps: list[Any] = [(path, partial(write_recourses, b, path, training_rows=training_rows)) for path, b in answers]
+    steps += [] if kept is None else [(kept, partial(write_pipeline, fitted, kept))]
     steps += [] if save_explainer is None else [(save_explainer, partial(explainer.save, save_explainer))]
     written = write_each(steps)
     if as_json:
         print_document(_json_of(batches, alternatives, training_rows))
     else:
-        _print_summary(batches, written.paths, show=not files, unruled=schema is None and not immutable, audit=audit)
+        _print_summary(batches, written.paths, show=not files, audit=audit)
+        _print_remarks(batches[0], rules if given is None else None, immutable, free=free)
     written.complain()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(schema)
-    app.command()(explain)
-
-
 def _check_places(
-    out: Path | None, alternatives: int, save_explainer: Path | None, sources: Sequence[Path | None]
+    out: Path | None,
+    alternatives: int,
+    save_explainer: Path | None,
+    pipeline: Path | None,
+    sources: Sequence[Path | None],
 ) -> None:
     """Refuse, before the work, what could not be written, alternatives beside the first one, and what not saved."""
-    from rocerf.cli.files import check_output
+    from rocerf.cli.tables import check_output
     from rocerf.explainer.files import check_folder
 
     targets = []
     if out is not None:
         check_output(out)
         targets += [Target("--out", path) for path in _numbered(out, min(alternatives, MOST_CHECKED))]
+    if pipeline is not None:
+        targets.append(Target("--fit", pipeline))
     if save_explainer is not None:
         targets.append(Target("--save-explainer", save_explainer, folder=True))
     check_targets(targets, sources)
@@ -186,32 +195,6 @@ def _complete_rows(given: FeatureSchema, frame: Any) -> tuple[Any, list[str]]:
         if count
     ]
     return frame[~gone.any(axis=1)], unchecked
-
-
-def _rules(given: FeatureSchema | None, fitted: Any, immutable: Sequence[str] | None) -> FeatureSchema:
-    """The schema of the file, however little it says; else the model's; else that of plain numbers."""
-    from rocerf.data.schema import Direction
-
-    rules: FeatureSchema | None = fitted.schema if given is None else given
-    rules = _plain_schema(fitted.train) if rules is None else rules
-    for name in immutable or ():
-        rules = rules.edit(name, direction=Direction.FIXED)
-    return rules
-
-
-def _plain_schema(train: Any) -> FeatureSchema:
-    """Numbers move freely; columns of 0 and 1 are questions, and nobody is asked to be 1.13 of something."""
-    from dataclasses import replace
-
-    from rocerf.data.column_statistics import are_answers
-    from rocerf.data.guess import Guess
-    from rocerf.data.schema import FeatureSchema, Kind
-
-    made = FeatureSchema.free(train.columns)
-    for name, answers in zip(train.columns, are_answers(train.X), strict=True):
-        if answers:
-            made = made.edit(name, kind=Kind.BINARY)
-    return replace(made, guessed=Guess.of(made, fields=("kind",)))
 
 
 def _cost(cost: opt.CostName | None, prices: Path | None) -> Any:
@@ -259,7 +242,10 @@ def _answers(
     line = announcement(explainer, len(asking))
     if line is not None:
         console(stderr=True).print(visible(line[:1].upper() + line[1:]), soft_wrap=True)
-    with progress_bar(quiet=quiet) as step, watching(partial(step, "pass over the rows")):
+    with (
+        progress_bar(quiet=quiet, shorter="fewer people, --effort quick or --promise first_order take less") as step,
+        watching(partial(step, "pass over the rows")),
+    ):
         told: Any = {"progress": partial(step, "people"), "preparing": partial(step, "preparation")}
         if explainer.promise.proven:
             explainer.prepare(partial(step, "proof"))
@@ -283,9 +269,7 @@ def _json_of(batches: Sequence[Recourses], alternatives: int, training_rows: boo
     return texts[0] if alternatives == 1 else f'{{"alternatives": [{", ".join(texts)}]}}'
 
 
-def _print_summary(
-    batches: Sequence[Recourses], written: Sequence[Path], *, show: bool, unruled: bool, audit: bool
-) -> None:
+def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, show: bool, audit: bool) -> None:
     import numpy as np
 
     from rocerf.recourse.result import Status
@@ -320,8 +304,19 @@ def _print_summary(
             say("  ... write all of them with --out answers.csv or --json")
     for path in written:
         say(f"Written: {path}")
-    if unruled:
-        say("No --schema and no --immutable: nothing was held fixed, age and the like included.")
+
+
+def _print_remarks(
+    recourses: Recourses, guessed: FeatureSchema | None, immutable: Sequence[str] | None, *, free: bool
+) -> None:
+    """What to think of before anybody is told: too many changes at once, and rules that nobody has looked at."""
+    from rocerf.cli.guessing import many_changes, what_was_guessed
+
+    for sentence in many_changes(recourses):
+        say(sentence)
+    if guessed is not None:
+        for sentence in what_was_guessed(guessed, immutable, free=free):
+            say(sentence)
 
 
 def _print_checks(recourses: Recourses, audit: bool) -> None:

@@ -1,9 +1,7 @@
-"""Tables on disk: training rows and people read from CSV or Parquet, recourses written."""
+"""What commands read and write: training rows, people, points and ids; recourses, attacks and letters."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.audit.recheck import check_same_model
-from rocerf.cli.csv_files import read_csv, write_csv
-from rocerf.cli.parquet_files import RowsInParquet, is_parquet, labels_in, parquet_frame
-from rocerf.data.documents import read_text, yaml_document
+from rocerf.cli.parquet_files import RowsInParquet, is_parquet, labels_in
+from rocerf.cli.tables import check_output, read_table, write_frame
+from rocerf.data.documents import json_document, read_text, yaml_document
 from rocerf.data.training_set import TrainingSet
 from rocerf.deletion.attacks import Attack, Attacks
-from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError, MissingExtraError, RocerfError
+from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, LabelError
 from rocerf.letters.files import letter_file_names
 from rocerf.letters.letter import Letter
 from rocerf.models.model import Refittable
 from rocerf.recourse.result import Recourses
+from rocerf.storage.reading import told_as
 from rocerf.storage.whole_file import write_files, write_text
 from rocerf.types import Array
 
@@ -34,26 +33,6 @@ if TYPE_CHECKING:
 
 #: Share of the models retrained without some rows that must accept a point which survives; of a single one, that one.
 SURVIVE = 0.95
-
-
-def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
-    """A CSV (also gzipped), Parquet file or folder as a DataFrame; ids in a CSV are kept as they are written."""
-    if not path.exists():
-        raise FileFormatError(f"Expected a file at {path}, found none; check the path.")
-    name = path.name.lower()
-    try:
-        if is_parquet(path):
-            return parquet_frame(path)
-        if name.endswith((".csv", ".csv.gz")):
-            return read_csv(path, id_column)
-    except RocerfError:
-        raise
-    except ImportError:
-        raise MissingExtraError("pyarrow", "scale", "reading Parquet files") from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        said = str(error).strip().rstrip(".")
-        raise FileFormatError(f"Expected a readable table at {path}, got an error: {said}; check the file.") from error
-    raise FileFormatError(f"Expected a .csv, .csv.gz or .parquet file, got {path.name}; convert it first.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +77,14 @@ def read_labelled_rows(
     ``favourable`` is text, as typed on a command line; it is matched to the label it spells.
     """
     if is_parquet(path):
-        return RowsInParquet(path, label, _typed_as(labels_in(path, label), favourable, label), id_column)
+        return RowsInParquet(path, label, typed_as(labels_in(path, label), favourable, label), id_column)
     frame, labels = read_features(path, label=label, id_column=id_column)
-    return LabelledRows(frame, labels.to_numpy(), _typed_as(labels.dropna().unique().tolist(), favourable, label))
+    return LabelledRows(frame, labels.to_numpy(), typed_as(labels.dropna().unique().tolist(), favourable, label))
 
 
-def _typed_as(labels: Iterable[Any], favourable: str, column: str) -> Any:
+def typed_as(labels: Iterable[Any], favourable: str, column: str) -> Any:
     """The label that is typed so."""
-    spelled = {_spelling(value): value for value in labels}
+    spelled = {spelling(value): value for value in labels}
     if favourable not in spelled:
         raise LabelError(
             f"Expected the favourable label to be one of {_shown(spelled)} in column {column!r}, got {favourable!r}; "
@@ -127,22 +106,16 @@ def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
     return frame if len(frame) else frame.astype("float64")
 
 
-def check_output(path: Path) -> None:
-    """Refuse a name that :func:`write_recourses` could not write to, before any work is done."""
-    if path.suffix.lower() not in (".csv", ".json"):
-        raise FileFormatError(f"Expected an output file ending in .csv or .json, got {path.name}; rename it.")
-
-
 def write_recourses(recourses: Recourses, path: Path, *, training_rows: bool = False) -> None:
-    """Answers to ``.csv`` (never with ids of training rows) or ``.json``, its owner's only if they are in it."""
+    """Answers to ``.csv``, ``.parquet`` (never with ids of training rows) or ``.json``, private if they are in it."""
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.name.lower().endswith(".csv"):
+    if path.suffix.lower() == ".json":
+        write_text(path, recourses.to_json(training_rows=training_rows), private=training_rows)
+    else:
         frame = recourses.to_frame()
         frame.insert(0, "recourse_person" if "person" in frame else "person", frame.index)
-        write_csv(frame, path)
-    else:
-        write_text(path, recourses.to_json(training_rows=training_rows), private=training_rows)
+        write_frame(frame, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +142,24 @@ class GivenPoints:
 
 def read_points(path: Path, *, id_column: str | None = None) -> GivenPoints:
     """Points from a table, or from answers written by ``rocerf explain`` as JSON."""
-    if path.name.lower().endswith(".json"):
+    if path.name.lower().endswith(".json") and not _lists_rows(path):
         return GivenPoints(Recourses.from_json(path))
     return GivenPoints(read_people(path, id_column=id_column))
 
 
+def _lists_rows(path: Path) -> bool:
+    """Whether a JSON file is a list of rows; answers of ours are one object."""
+    return path.is_file() and path.read_bytes()[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
 def read_ids(path: Path, train: TrainingSet) -> list[Any]:
-    """Ids of training rows, one a line, as the training set spells them."""
+    """Ids of training rows, one a line or a table of one column, as the training set spells them."""
     if not path.exists() or path.is_dir():
         raise FileFormatError(f"Expected a file with one row id a line at {path}, found none; check the path.")
-    spelled = {_spelling(row_id): row_id for row_id in train.ids.tolist()}
+    spelled = {spelling(row_id): row_id for row_id in train.ids.tolist()}
     try:
-        lines = [text if text in spelled else text.strip() for text in read_text(path).split("\n") if text.strip()]
+        given = _listed_ids(path)
+        lines = [text if text in spelled else text.strip() for text in given if text.strip()]
     except UnicodeDecodeError as error:
         raise FileFormatError(
             f"Expected row ids as text in UTF-8 in {path.name}, got other bytes ({error.reason}); save it as UTF-8."
@@ -189,9 +168,26 @@ def read_ids(path: Path, train: TrainingSet) -> list[Any]:
     if unknown:
         raise IdError(
             f"Expected one id of a training row a line in {path.name}, without a header, got {len(unknown)} lines that "
-            f"are none, the first {unknown[0]!r}; ids look like {_spelling(train.ids.tolist()[0])!r}."
+            f"are none, the first {unknown[0]!r}; ids look like {spelling(train.ids.tolist()[0])!r}."
         )
     return [spelled[line] for line in lines]
+
+
+def _listed_ids(path: Path) -> list[str]:
+    """The lines of a text; of Parquet and JSON the cells of their only column, or the list itself."""
+    if not is_parquet(path) and not path.name.lower().endswith((".json", ".jsonl")):
+        return read_text(path).split("\n")
+    if path.name.lower().endswith(".json"):
+        with told_as("a list of row ids in JSON", "something else", "write a list"):
+            listed = json_document(read_text(path))
+        if isinstance(listed, list) and not any(isinstance(one, dict | list) for one in listed):
+            return [spelling(one) for one in listed]
+    frame = read_table(path)
+    if frame.shape[1] != 1:
+        raise FileFormatError(
+            f"Expected one column of row ids in {path.name}, got {frame.shape[1]}; keep the ids alone."
+        )
+    return [spelling(one) for one in frame.iloc[:, 0].tolist()]
 
 
 def attack_records(
@@ -232,18 +228,6 @@ def _counted(attack: Attack) -> dict[str, Any]:
         "accepting": round(attack.share * attack.models),
         "share": attack.share,
     }
-
-
-def write_records(records: list[dict[str, Any]], path: Path, *, private: bool = False) -> None:
-    """Records to ``.csv`` or ``.json``; ``private`` ones only their owner can read."""
-    import pandas as pd
-
-    check_output(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.name.lower().endswith(".csv"):
-        write_csv(pd.DataFrame(records), path, private=private)
-    else:
-        write_text(path, json.dumps(records, indent=1, default=str), private=private)
 
 
 def read_mapping(path: Path, what: str) -> dict[Any, Any]:
@@ -296,7 +280,7 @@ def spelled_as(names: Iterable[Any], typed: Sequence[str]) -> list[int]:
     """Places of the people whose names are typed so."""
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        places.setdefault(_spelling(name), []).append(place)
+        places.setdefault(spelling(name), []).append(place)
     for text in typed:
         if text not in places:
             raise IdError(f"Expected people of the answers, got {text!r}; known: {_shown(places)}.")
@@ -323,7 +307,7 @@ def _shown(names: Iterable[Any]) -> str:
     return ", ".join(texts[:8]) + (", ..." if len(texts) > 8 else "")
 
 
-def _spelling(value: Any) -> str:
+def spelling(value: Any) -> str:
     """How a person would type a label: 1, not 1.0 or np.int64(1)."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

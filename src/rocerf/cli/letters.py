@@ -59,6 +59,7 @@ def letter(
         language=language,
         digits=digits,
         refusal_reasons=None if given is None else _by_person(given, batches[0].names, chosen=bool(person)),
+        progress=True,
     )
     if out is None:
         # A page says of itself that it is in UTF-8, and so does JSON; plain text is the terminal's own.
@@ -80,11 +81,6 @@ def _check_places(explainer: Path | None, out: Path | None) -> None:
         check_targets([Target("--out", out, folder=True)])
         if touches(Target("--explainer", explainer, folder=True), out):
             raise OptionError(f"Expected --out apart from the explainer's folder, got {out}; choose another.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(letter)
 
 
 def _by_person(given: dict[Any, Any], names: Sequence[Any], *, chosen: bool) -> dict[Any, Any]:

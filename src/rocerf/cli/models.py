@@ -36,25 +36,60 @@ SAVED = {
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What a command knows of the model: at most one of the two files, and what goes with it."""
+    """What a command knows of the model: at most one of the two files, or that a pipeline is to be fitted here."""
 
     model: Path | None = None
     pipeline: Path | None = None
     preprocessing: PreprocessingName | None = None
     c: float = 1.0
+    fit: bool = False
+    #: Whether the pipeline that is fitted here is also tried on rows that it was not fitted on.
+    validate: bool = False
 
     def __post_init__(self) -> None:
-        if self.pipeline is None and self.preprocessing is not None:
-            raise OptionError("Expected --preprocessing only with --pipeline, got it alone; add one or drop the other.")
-        if self.pipeline is not None and self.model is not None:
-            raise OptionError("Expected --model or --pipeline, got both; drop one.")
+        if self.pipeline is None and not self.fit and self.preprocessing is not None:
+            raise OptionError(
+                "Expected --preprocessing only with --pipeline or --fit, got it alone; add one or drop it."
+            )
+        named = {"--model": self.model is not None, "--pipeline": self.pipeline is not None, "--fit": self.fit}
+        given = [name for name, is_given in named.items() if is_given]
+        if len(given) > 1:
+            raise OptionError(f"Expected one of --model, --pipeline and --fit, got {' and '.join(given)}; keep one.")
 
 
 def model_of(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: FeatureSchema | None = None) -> Refittable:
     """The model with its training rows; ``rules`` is the schema that a pipeline's columns are read by."""
+    from rocerf.models.sklearn.skops_file import load_skops_pipeline
+
+    preprocessing = str(files.preprocessing or PreprocessingName.FROZEN)
     if files.pipeline is not None:
-        return _pipeline_model(files.pipeline, rows, rules, str(files.preprocessing or PreprocessingName.FROZEN))
+        return _pipeline_model(load_skops_pipeline(files.pipeline), rows, rules, preprocessing)
+    if files.fit:
+        return _pipeline_model(_fitted_here(rows, files, rules), rows, rules, preprocessing)
     return _numeric_model(rows, rules, files.model, files.c)
+
+
+def _fitted_here(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: FeatureSchema | None) -> Any:
+    """The pipeline of ``--fit``, on the columns of the schema where there is one; what it is, is told aside."""
+    from rocerf.cli.fitting import fitted_here
+
+    frame = rows.frame
+    if rules is not None:
+        frame = frame[[name for name in frame.columns if name in rules.names]]
+    made = fitted_here(frame, rows.labels, c=files.c, validate=files.validate)
+    for sentence in made.sentences:
+        say_aside(sentence)
+    return made.pipeline
+
+
+def write_pipeline(model: Any, path: Path) -> None:
+    """The fitted pipeline of a model, whole or not at all: the file may be the one that it replaces."""
+    from skops.io import dumps
+
+    from rocerf.storage.whole_file import write_bytes
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, dumps(model.parts.deployed.pipeline))
 
 
 def read_schema(path: Path) -> FeatureSchema:
@@ -79,15 +114,13 @@ def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
 
 
 def _pipeline_model(
-    path: Path, rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, preprocessing: str
+    fitted: Any, rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, preprocessing: str
 ) -> LogisticModel:
-    """The model of a pipeline read from a file, on the columns that it takes."""
+    """The model of a fitted pipeline, on the columns that it takes."""
     from rocerf.cli.parquet_files import RowsInParquet
     from rocerf.models.sklearn.pipeline import from_pipeline
-    from rocerf.models.sklearn.skops_file import load_skops_pipeline
 
     options: dict[str, Any]
-    fitted = load_skops_pipeline(path)
     if isinstance(rows, RowsInParquet) and rows.large and preprocessing == PreprocessingName.FROZEN:
         say_aside(STAYS)
         options = {"favourable": rows.favourable, "ids": rows.id_column, "schema": rules, "retraining": "exact"}
@@ -112,9 +145,10 @@ def _numeric_model(
     texts = [feature.name for feature in rules or () if feature.kind is Kind.CATEGORICAL]
     if texts:
         raise OptionError(
-            f"Expected --pipeline for a schema with categories such as {texts[0]!r}, got none: something must turn "
-            "them into numbers; fit a pipeline, or make them columns of 0 and 1."
+            f"Expected --pipeline or --fit for a schema with categories such as {texts[0]!r}, got neither: something "
+            "must turn them into numbers; --fit fits a pipeline here, --pipeline takes yours."
         )
+    _refuse_what_needs_a_pipeline(rows)
     saved = path is not None and path.name.lower().endswith(".npz")
     stays = path is None or (not saved and isinstance(rows, RowsInParquet) and rows.large)
     train = rows.kept_on_disk() if stays else rows.training_set()
@@ -125,6 +159,26 @@ def _numeric_model(
     if stays:
         say_aside(STAYS)
     return LogisticModel.from_sklearn(load_skops_model(path), train, retraining="exact" if stays else "own")
+
+
+def _refuse_what_needs_a_pipeline(rows: LabelledRows | RowsInParquet) -> None:
+    """Texts and gaps are for pipelines; rows that stay on the disk are looked at when they are read."""
+    from rocerf.cli.fitting import text_columns
+    from rocerf.cli.parquet_files import RowsInParquet
+
+    if isinstance(rows, RowsInParquet):
+        texts, gaps = rows.text_columns(), []
+    else:
+        texts = text_columns(rows.frame)
+        gaps = [str(name) for name, column in rows.frame.items() if column.isna().any()]
+    for what, names in (("texts", texts), ("missing values", gaps)):
+        if names:
+            some = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+            raise OptionError(
+                f"Expected numbers in every cell of the training rows, got {what} in {some}: something must turn them "
+                "into numbers; --fit fits a pipeline here, --pipeline takes your own (skops.io.dump), or leave the "
+                f"{'column' if len(names) == 1 else 'columns'} out of the file."
+            )
 
 
 def _saved_model(path: Path, train: TrainingSet) -> Refittable:

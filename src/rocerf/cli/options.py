@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -33,7 +34,8 @@ else:
         if name not in REGISTRIES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         room, registry, besides = REGISTRIES[name]
-        if sys.argv[1:] in ([], ["--help"]):
+        completed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+        if sys.argv[1:] in ([], ["--help"]) and "explain" not in completed:
             return str
         names = (*getattr(import_module(room), registry), *besides)
         return StrEnum(name, [(text.upper(), text) for text in names])
@@ -73,18 +75,32 @@ class LetterFormat(StrEnum):
     JSON = "json"
 
 
+class TableFormat(StrEnum):
+    """Forms of tables."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSON = "json"
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
-Train = Annotated[Path, typer.Option(help="Training rows, CSV or Parquet: columns and a label; text needs --pipeline.")]
+Train = Annotated[
+    Path,
+    typer.Option(help="Training rows, .csv, .parquet or .json: columns and a label; texts need --fit or --pipeline."),
+]
 Label = Annotated[str, typer.Option(help="Name of the label column.")]
 Favourable = Annotated[str, typer.Option(help="The label a person hopes for.")]
 Deletions = Annotated[str, typer.Option("--k", help="Deletions to withstand: a number, or a share such as 0.5%.")]
-Out = Annotated[Path | None, typer.Option(help="Write the result here: .csv or .json.")]
+Out = Annotated[Path | None, typer.Option(help="Write the result here: .csv, .parquet or .json.")]
 PeopleIds = Annotated[str | None, typer.Option(help="Column that identifies people in the answers.")]
 TrainIds = Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")]
 ModelFile = Annotated[
     Path | None, typer.Option(help="Fitted LogisticRegression in skops format, or a saved model of ours, .npz.")
 ]
 PipelineFile = Annotated[Path | None, typer.Option(help="Fitted scikit-learn Pipeline in skops format.")]
+FitHere = Annotated[
+    bool, typer.Option("--fit", help="Fit a pipeline here, for texts and gaps: scaling, one-hot, logistic regression.")
+]
 Preprocessing = Annotated[
     PreprocessingName | None, typer.Option(help="Whether a pipeline's preprocessing is fitted again.")
 ]
@@ -93,6 +109,7 @@ Refit = Annotated[
     typer.Option(help="Who retrains a model given: its own estimator (own, the default), or rocerf exactly (exact)."),
 ]
 SchemaFile = Annotated[Path | None, typer.Option(help="What may change: .yaml, as rocerf schema writes it.")]
+Free = Annotated[bool, typer.Option("--free", help="Without a schema: numbers without bounds, the paper's setting.")]
 InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]
 EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]

@@ -74,6 +74,28 @@ class RowsInParquet:
         with reading(self.path.name):
             return int(dataset.count_rows()) * len(dataset.schema.names) > LARGE
 
+    def text_columns(self) -> list[str]:
+        """Features that are texts, by the files' own types."""
+        import pyarrow as pa
+
+        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_dictionary)
+        return [name for name, kind in self._types().items() if any(is_text(kind) for is_text in texts)]
+
+    def whole_columns(self) -> list[str]:
+        """Features that are whole numbers, by the files' own types."""
+        import pyarrow as pa
+
+        return [name for name, kind in self._types().items() if pa.types.is_integer(kind)]
+
+    def _types(self) -> dict[str, Any]:
+        from rocerf.data.parquet import dataset_of, reading
+
+        dataset = dataset_of(self.path)
+        with reading(self.path.name):
+            return {
+                field.name: field.type for field in dataset.schema if field.name not in (self.label, self.id_column)
+            }
+
     def kept_on_disk(self) -> TrainingSet:
         """The rows as numbers, on the disk."""
         return TrainingSet.from_parquet(self.path, label=self.label, id=self.id_column, favourable=self.favourable)

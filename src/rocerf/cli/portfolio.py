@@ -11,7 +11,7 @@ from rocerf.cli import options as opt
 from rocerf.cli.models import load_explainer
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import print_json, say
-from rocerf.cli.terminal import progress as progress_bar
+from rocerf.progress import showing as progress_bar
 
 
 def portfolio(
@@ -30,7 +30,7 @@ def portfolio(
 
     check_targets([Target("--out", out)])
     given = Recourses.from_json(answers)
-    with progress_bar(quiet=as_json) as step:
+    with progress_bar(quiet=as_json, shorter="fewer answers or --effort quick take less") as step:
         seen = look_at(
             load_explainer(explainer, pipeline),
             given,
@@ -48,8 +48,3 @@ def portfolio(
         )
         say(f"Page: {out}")
     written.complain()
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(portfolio)

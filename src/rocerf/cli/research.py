@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocerf.cli import options as opt
+from rocerf.cli.models import ModelFiles, model_of, read_schema
 from rocerf.cli.outputs import Target, check_targets, write_each
 from rocerf.cli.terminal import console, print_json, say
-from rocerf.cli.terminal import progress as progress_bar
 from rocerf.cli.terminal import table as new_table
 from rocerf.errors import OptionError
+from rocerf.progress import showing as progress_bar
 from rocerf.visible import visible
 
 if TYPE_CHECKING:
@@ -26,18 +26,8 @@ if TYPE_CHECKING:
     from rocerf.reproduction.settings import ExperimentSettings
 
 
-class Effort(StrEnum):
-    """How hard the adversary looks."""
-
-    QUICK = "quick"
-    NORMAL = "normal"
-    THOROUGH = "thorough"
-
-
 #: People left out, and failed jobs, that are named one by one.
 NAMED = 10
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, nothing else.")]
 
 
 def reproduce(
@@ -50,7 +40,8 @@ def reproduce(
     device: Annotated[str | None, typer.Option(help="Where networks are trained: cpu, cuda, ...")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: one for each core.")] = None,
     datasets: Annotated[
-        str | None, typer.Option(help="Only these, with commas: german, compas, compas-risk, adult.")
+        str | None,
+        typer.Option(help="Only these, with commas: german, compas, compas-30, compas-whole, compas-risk, adult."),
     ] = None,
     models: Annotated[str | None, typer.Option(help="Only these, with commas: lr, nn.")] = None,
     only: Annotated[str | None, typer.Option(help="Only these kinds of jobs, with commas, and what they need.")] = None,
@@ -62,7 +53,7 @@ def reproduce(
     pack: Annotated[
         Path | None, typer.Option(help="Also pack all that tables and report are made from into this one file.")
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Every table and figure of the paper, ours beside the paper's numbers; a run that was stopped is continued."""
     from rocerf.passes import workers as cores
@@ -94,41 +85,47 @@ def reproduce(
 
 
 def compare(
-    train: Annotated[Path, typer.Option(help="Training rows, CSV or Parquet; numeric columns and a label.")],
-    label: Annotated[str, typer.Option(help="Name of the label column.")],
-    favourable: Annotated[str, typer.Option(help="The label a person hopes for.")],
-    people: Annotated[Path, typer.Option(help="People who ask, CSV or Parquet, with the same columns.")],
+    train: opt.Train,
+    label: opt.Label,
+    favourable: opt.Favourable,
+    people: Annotated[Path, typer.Option(help="People who ask, .csv, .parquet or .json, with the same columns.")],
     k: Annotated[str, typer.Option("--k", help="Rows deleted: a number, or a share such as 0.5%.")],
     methods: Annotated[str | None, typer.Option(help="Methods to compare, with commas.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Random deletions of k rows.")] = 100,
     out: Annotated[Path | None, typer.Option(help="Folder for compare.csv and trials.csv.")] = None,
+    form: Annotated[opt.TableFormat, typer.Option("--format", help="Form of these tables.")] = opt.TableFormat.CSV,
     id_column: Annotated[str | None, typer.Option(help="Column that identifies people, left out.")] = None,
-    train_id_column: Annotated[str | None, typer.Option(help="Column with the ids of the training rows.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Fitted LogisticRegression in skops format.")] = None,
-    c: Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")] = 1.0,
+    train_id_column: opt.TrainIds = None,
+    model: opt.ModelFile = None,
+    pipeline: opt.PipelineFile = None,
+    fit: opt.FitHere = False,
+    preprocessing: opt.Preprocessing = None,
+    schema: opt.SchemaFile = None,
+    c: opt.InversePenalty = 1.0,
     network: Annotated[bool, typer.Option("--network", help="Train the paper's network instead.")] = False,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the network.")] = 100,
     device: Annotated[str, typer.Option(help="Where the network is trained: cpu, cuda, ...")] = "cpu",
-    effort: Annotated[Effort, typer.Option(help="How hard the adversary looks.")] = Effort.NORMAL,
+    effort: opt.EffortOption = opt.EffortName.NORMAL,
     refit: opt.Refit = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random steps.")] = 0,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Methods side by side on your own rows and model: cost, and validity when rows are deleted and it is retrained."""
-    from rocerf.cli.files import read_people, read_training_set
+    from rocerf.cli.files import read_labelled_rows, read_people
     from rocerf.evaluation.compare import compare as run
 
-    if out is not None:
-        files = [Target("--out", out / name) for name in ("compare.csv", "trials.csv")]
-        check_targets(files, (train, people, model))
-    rows = read_training_set(train, label=label, favourable=favourable, id_column=train_id_column)
+    tables = {} if out is None else {name: out / f"{name}.{form.value}" for name in ("compare", "trials")}
+    check_targets([Target("--out", path) for path in tables.values()], (train, people, model, pipeline, schema))
+    files = ModelFiles(model, pipeline, preprocessing, c, fit)
+    rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column)
-    fitted = _fitted(rows, model, c, network=network, epochs=epochs, seed=seed, device=device)
-    with progress_bar(quiet=as_json) as step:
+    rules = None if schema is None else read_schema(schema)
+    fitted = _network(rows, files, epochs=epochs, seed=seed, device=device) if network else model_of(rows, files, rules)
+    with progress_bar(quiet=as_json, shorter="fewer --trials, fewer --methods or --effort quick take less") as step:
         who: Any = None if refit is None else refit.value
-        options = {"trials": trials, "effort": effort, "seed": seed, "refit": who}
+        options = {"trials": trials, "effort": effort, "seed": seed, "refit": who, "schema": rules}
         found = run(fitted, asking, k, methods=_names(methods), progress=step, **options)
-    written = write_each([] if out is None else [(out / "compare.csv", partial(_write_comparison, found, out))])
+    written = write_each([(tables["compare"], partial(_write_comparison, found, tables))] if tables else [])
     if as_json:
         counts = {"people": found.people, "accepted": found.accepted, "incomplete": list(map(str, found.incomplete))}
         print_json({"k": found.k, "training_rows": found.training_rows, **counts, "methods": found.rows})
@@ -137,12 +134,6 @@ def compare(
         for path in written.paths:
             say(f"Written: {path}")
     written.complain()
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(reproduce)
-    app.command()(compare)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -224,53 +215,46 @@ def _print_reproduction(done: Reproduction) -> None:
         say("Not everything could be done: what is named above as failed is tried again by the same command.")
 
 
-def _fitted(rows: Any, path: Path | None, c: float, *, network: bool, **options: Any) -> Any:
-    from rocerf.models.logistic.model import LogisticModel
+def _network(rows: Any, files: ModelFiles, **options: Any) -> Any:
+    """The paper's network, trained on the rows."""
+    if files.model is not None or files.pipeline is not None or files.fit:
+        raise OptionError("Expected --network alone, got a model, a pipeline or --fit beside it; drop one.")
+    from rocerf.models.network.model import NeuralModel
 
-    if network and path is not None:
-        raise OptionError("Expected --model or --network, got both; drop one.")
-    if network:
-        from rocerf.models.network.model import NeuralModel
-
-        return NeuralModel.fit(rows, **options)
-    if path is None:
-        return LogisticModel.fit(rows, C=c)
-    from rocerf.models.sklearn.skops_file import load_skops_model
-
-    return LogisticModel.from_sklearn(load_skops_model(path), rows)
+    return NeuralModel.fit(rows.training_set(), **options)
 
 
-def _write_comparison(found: Comparison, out: Path) -> None:
+def _write_comparison(found: Comparison, tables: Mapping[str, Path]) -> None:
+    from rocerf.cli.tables import write_records
     from rocerf.evaluation.compare import COLUMNS
-    from rocerf.reproduction.tidy import write_csv
 
-    out.mkdir(parents=True, exist_ok=True)
-    write_csv(out / "compare.csv", COLUMNS, found.rows)
+    write_records([{name: row[name] for name in COLUMNS} for row in found.rows], tables["compare"])
     answered = {row["method"]: row["answered"] for row in found.rows if not row["failure"]}
-    trials = (
-        {"method": method, "k": found.k, "trial": trial, "validity": float(share), "seed": found.seed}
-        | {"validity_all": float(share) * answered[method] / found.people}
+    trials = [
+        {"method": method, "k": found.k, "trial": trial, "validity": float(share)}
+        | {"validity_all": float(share) * answered[method] / found.people, "seed": found.seed}
         for method, validity in found.validity.items()
         for trial, share in enumerate(validity.by_trial)
-    )
-    write_csv(out / "trials.csv", ("method", "k", "trial", "validity", "validity_all", "seed"), trials)
+    ]
+    write_records(trials, tables["trials"])
 
 
 def _print_comparison(found: Comparison) -> None:
     title = (
-        f"{found.people} refused people. Still accepted when {found.k} of {found.training_rows} rows are deleted: "
-        f"at random ({found.trials} times; of those answered, and of all), and by the worst deletion found (of those "
-        "answered)"
+        f"{found.people} refused people. % still accepted when {found.k} of {found.training_rows} rows are deleted: "
+        f"at random ({found.trials} times, ± standard error; of those answered, and of all), and by the worst deletion "
+        "found (of those answered); L2, L1: mean costs; s: seconds a person"
     )
-    columns = ["method", "answered", "L2 cost", "L1 cost", "random", "± s.e.", "of all", "worst", "s/person"]
+    columns = ["method", "answered", "L2", "L1", "random", "of all", "worst", "s"]  # 80 columns hold it unbroken
     table = new_table(title, columns)
     for row in found.rows:
         if row["failure"]:
             continue
-        shares = [row[name] for name in ("validity", "validity_se", "validity_all", "worst_case_validity")]
-        shown = ["" if share is None else f"{share:.1%}" for share in shares]
-        costs = [f"{row['l2']:.3f}", f"{row['l1']:.3f}"] if row["answered"] else ["", ""]
-        seconds = f"{row['seconds_per_person']:.4f}"
+        shares = [row[name] for name in ("validity", "validity_all", "worst_case_validity")]
+        shown = ["" if share is None else f"{100 * share:.1f}" for share in shares]
+        shown[0] += "" if row["validity_se"] is None else f" ± {100 * row['validity_se']:.1f}"
+        costs = [f"{row['l2']:.3g}", f"{row['l1']:.3g}"] if row["answered"] else ["", ""]
+        seconds = f"{row['seconds_per_person']:.2g}"
         table.add_row(row["method"], f"{row['answered']}/{row['people']}", *costs, *shown, seconds)
     console().print(table)
     for sentence in _remarks(found):

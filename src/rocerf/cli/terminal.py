@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from rocerf.visible import one_line, visible
+
+#: Columns up to which a table is made as wide as its title.
+NARROWEST = 60
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
@@ -66,28 +67,7 @@ def table(title: str, columns: list[str]) -> Any:
     """A table, first column to the left, the others to the right."""
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left")
+    made = Table(title=title, title_justify="left", min_width=min(len(title), NARROWEST))
     for place, name in enumerate(columns):
         made.add_column(name, justify="left" if place == 0 else "right", overflow="fold", no_wrap=place == 0)
     return made
-
-
-@contextmanager
-def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on standard error; none for machines or when that is not a terminal."""
-    terminal = console(stderr=True)
-    if quiet or not terminal.is_terminal:
-        yield lambda _what, _done, _total: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, TimeRemainingColumn(), console=terminal, transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def step(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
-
-        yield step

@@ -16,7 +16,8 @@ class Attribute:
     """What a person thinks of as one thing: its places in schema space, and its values if it is a category.
 
     ``words`` are the categories as people read them. ``complete`` says whether exactly one of the columns is 1; else
-    none may be (a left-out reference category), but for people at one of the places ``tied``.
+    none may be (a left-out reference category), but for people at one of the places ``tied``. The value of a
+    ``private`` one is not to be printed.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Attribute:
     words: tuple[str, ...] = ()
     complete: bool = True
     tied: tuple[int, ...] = ()
+    private: bool = False
 
 
 def attributes_of(schema: FeatureSchema) -> tuple[Attribute, ...]:
@@ -34,7 +36,8 @@ def attributes_of(schema: FeatureSchema) -> tuple[Attribute, ...]:
     for feature, columns in schema.slices:
         if feature.group is None:
             places, words = tuple(range(columns.start, columns.stop)), tuple(map(in_words, feature.categories))
-            attribute = Attribute(feature.name, feature.display, places, feature.categories or None, words)
+            what = (feature.name, feature.display, places, feature.categories or None, words)
+            attribute = Attribute(*what, private=feature.private)
             found[False, feature.name] = attribute
         elif (True, feature.group) not in found:
             found[True, feature.group] = _group(schema, feature.group)
@@ -55,4 +58,5 @@ def _group(schema: FeatureSchema, group: str) -> Attribute:
         tuple(part[2] if split else feature.display for part, (_, feature) in zip(parts, members, strict=True)),
         group not in schema.open_groups,
         tuple(place for place, feature in members if None not in changes.get(feature.name, (None,))),
+        any(feature.private for _, feature in members),
     )

@@ -27,6 +27,21 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def as_python_tells_time(values: NDArray[Any]) -> NDArray[Any]:
+    """Times in nanoseconds, for which NumPy's ``tolist`` gives bare numbers, in microseconds, for which it gives times;
+    as pandas' own where that would lose something. All else as it is.
+
+    >>> as_python_tells_time(np.array(["2020-01-01"], "datetime64[ns]")).tolist()
+    [datetime.datetime(2020, 1, 1, 0, 0)]
+    """
+    if values.dtype.kind not in "mM" or np.datetime_data(values.dtype)[0] != "ns":
+        return values
+    import pandas as pd
+
+    coarser = values.astype(f"{values.dtype.kind}8[us]")
+    return coarser if (coarser == values).all() else pd.Index(values).astype(object).to_numpy()
+
+
 def in_words(category: Any) -> str:
     """A category as people read it; None is a missing one."""
     return "missing" if category is None else str(category)
@@ -39,6 +54,19 @@ def first_repeated(names: Iterable[Any]) -> Any | None:
     'a'
     """
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def not_favourable(found: Sequence[Any], favourable: Any) -> str:
+    """What to say where the favourable label is none of the two found; 1 is what nobody may have asked for.
+
+    >>> not_favourable(["repaid", "default"], 1)
+    "Expected the favourable label to be one of 'repaid' and 'default', got 1, which is meant where none is named; name it with favourable=..."
+    """  # noqa: E501
+    unsaid = ", which is meant where none is named" if isinstance(favourable, int) and favourable == 1 else ""
+    return (
+        f"Expected the favourable label to be one of {found[0]!r} and {found[1]!r}, got {favourable!r}{unsaid}; name "
+        "it with favourable=..."
+    )
 
 
 def some(values: Sequence[Any]) -> str:

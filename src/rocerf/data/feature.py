@@ -58,6 +58,9 @@ class Feature:
         A condition on the person's own values under which the feature cannot change: "age >= 60", "housing == own".
     weight : float
         How much a change counts, relative to the other features.
+    private : bool
+        Not to be printed: letters, pages and pictures do not show a person's value. Only for what is fixed: a change
+        that nobody is told of cannot be made.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Feature:
     changes: Mapping[Any, tuple[Any, ...]] | None = None
     fixed_if: str | None = None
     weight: float = 1.0
+    private: bool = False
 
     if TYPE_CHECKING:
         # The constructor takes more than the fields hold afterwards: texts for the enums, lists for the tuples.
@@ -96,6 +100,7 @@ class Feature:
             changes: Mapping[Any, Any] | None = None,
             fixed_if: str | None = None,
             weight: float = 1.0,
+            private: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -117,6 +122,7 @@ class Feature:
         self._check_bounds()
         self._check_numbers()
         self._check_categories()
+        self._check_privacy()
         if self.group is not None and self.kind is not Kind.BINARY:
             raise SchemaError(
                 f"Expected a group only for binary columns, got {self.group!r} for {self.name!r}, which is "
@@ -168,6 +174,16 @@ class Feature:
         if not (is_number(self.weight) and 0 < self.weight < np.inf):
             raise SchemaError(f"Expected a weight above 0 for {self.name!r}, got {self.weight!r}; 1 is neutral.")
         object.__setattr__(self, "weight", float(self.weight))
+
+    def _check_privacy(self) -> None:
+        if not isinstance(self.private, bool | np.bool_):
+            raise SchemaError(f"Expected private of {self.name!r} to be true or false, got {self.private!r}.")
+        object.__setattr__(self, "private", bool(self.private))
+        if self.private and self.direction is not Direction.FIXED:
+            raise SchemaError(
+                f"Expected {self.name!r} to be fixed where it is private, got direction {self.direction}: nobody can "
+                "make a change that is not printed; add direction 'fixed', or leave private out."
+            )
 
     def _check_categories(self) -> None:
         given: Any = self.categories

@@ -33,7 +33,7 @@ class Frames:
     ``dtypes`` are pandas' names of the columns' types; ``fills`` says which number stands for a missing one, where the
     model fills it in; ``nones`` are the columns whose missing values are None and not NaN, which pipelines tell apart;
     ``ordered`` are the pandas categories with an order; ``marks`` the columns whose fill is a number that nobody has,
-    and comes out missing.
+    and comes out missing; ``kept`` the columns in which a missing number stays missing, having no distance to any.
 
     Examples
     --------
@@ -53,6 +53,7 @@ class Frames:
     nones: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: FeatureSchema, frame: pd.DataFrame, fills: Mapping[str, float] | None = None) -> Frames:
@@ -196,14 +197,15 @@ class Frames:
             "nones": list(self.nones),
             "ordered": list(self.ordered),
             **({"marks": list(self.marks)} if self.marks else {}),
+            **({"kept": list(self.kept)} if self.kept else {}),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Frames:
         """The inverse of :meth:`to_dict`."""
         schema = FeatureSchema.from_dict(document["schema"])
-        nones, ordered, marks = (tuple(document.get(name, ())) for name in ("nones", "ordered", "marks"))
-        return cls(schema, document["dtypes"], document["fills"], nones, ordered, marks)
+        rest = (tuple(document.get(name, ())) for name in ("nones", "ordered", "marks", "kept"))
+        return cls(schema, document["dtypes"], document["fills"], *rest)
 
 
 def people_in_schema_space(X: Any, frames: Frames) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from rocerf.data.columns import in_words, plain
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.rules import Condition
-from rocerf.data.schema_guess import guessed_feature
+from rocerf.data.schema_guess import guessed_feature, with_guessed_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +31,15 @@ GUESSED = ("kind", "lower", "upper", "categories")
 class Guess:
     """What was guessed: by feature and field; groups found open; from which quantiles of the rows bounds came.
 
-    ``rounded`` says whether bounds were moved outwards to round numbers.
+    ``rounded`` says whether bounds were moved outwards to round numbers, ``groups`` which one-hot groups were found;
+    None where none were looked for.
     """
 
     features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     open_groups: tuple[str, ...] = ()
     quantiles: tuple[float, float] = (0.0, 1.0)
     rounded: bool = True
+    groups: Mapping[str, tuple[str, ...]] | None = None
 
     @classmethod
     def of(cls, features: Iterable[Feature], *, fields: Collection[str] = GUESSED, **options: Any) -> Guess:
@@ -62,6 +64,8 @@ class Guess:
             document["open_groups"] = list(self.open_groups)
         if self.quantiles != (0.0, 1.0):
             document["quantiles"] = list(self.quantiles)
+        if self.groups is not None:
+            document["groups"] = {group: list(names) for group, names in self.groups.items()}
         return document if self.rounded else {**document, "rounded": False}
 
     @classmethod
@@ -70,7 +74,9 @@ class Guess:
         low, high = (float(share) for share in document.get("quantiles", (0.0, 1.0)))
         features = {str(name): dict(said) for name, said in document.get("features", {}).items()}
         groups = tuple(document.get("open_groups", ()))
-        return cls(features, groups, (low, high), bool(document.get("rounded", True)))
+        joined = document.get("groups")
+        found = None if joined is None else {str(group): tuple(map(str, names)) for group, names in joined.items()}
+        return cls(features, groups, (low, high), bool(document.get("rounded", True)), found)
 
 
 def _said(feature: Feature, fields: Collection[str]) -> dict[str, Any]:
@@ -93,6 +99,7 @@ def guessed_again(schema: FeatureSchema, frame: pd.DataFrame, declared: Collecti
     guess = schema.guessed
     if guess is None:
         return schema
+    before, schema = schema, _ungrouped(schema, guess)
     named = named_categories(schema) | set(declared)
     features = [_feature_again(feature, guess, frame, named) for feature in schema]
     said = {feature.name: guess.still_guessed(before) for before, feature in zip(schema, features, strict=True)}
@@ -105,7 +112,25 @@ def guessed_again(schema: FeatureSchema, frame: pd.DataFrame, declared: Collecti
     )
     fresh = {feature.name: _said(feature, said[feature.name]) for feature in features}
     still = tuple(group for group in made.open_groups if group in groups)
-    return replace(made, guessed=replace(guess, features=fresh, open_groups=still))
+    made = replace(made, guessed=replace(guess, features=fresh, open_groups=still))
+    if guess.groups is None:
+        return made
+    # Columns that were taken out of a guessed group, or whose group a rule speaks of, are as somebody wants them.
+    theirs = {name for names in guess.groups.values() for name in names if schema[name].group == before[name].group}
+    return with_guessed_groups(made, frame[list(made.names)], theirs)
+
+
+def _ungrouped(schema: FeatureSchema, guess: Guess) -> FeatureSchema:
+    """The schema without the groups that were guessed and that no rule of a person speaks of."""
+    members = {
+        group: tuple(f.name for f in schema if f.group == group)
+        for group in guess.groups or {}
+        if group not in schema.group_changes
+    }
+    guessed = {group for group, names in members.items() if guess.groups and names == tuple(guess.groups[group])}
+    features = tuple(replace(f, group=None) if f.group in guessed else f for f in schema)
+    left = tuple(group for group in schema.open_groups if group not in guessed)
+    return replace(schema, features=features, open_groups=left)
 
 
 def _feature_again(feature: Feature, guess: Guess, frame: pd.DataFrame, named: Collection[str]) -> Feature:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import some
+from rocerf.data.columns import not_favourable, some
 from rocerf.errors import ColumnError, DataError, FileFormatError, LabelError, MissingExtraError
 from rocerf.types import Array
 
@@ -234,10 +234,7 @@ class Labels:
             raise self._not_two("")
         others = [label for label in self.found if label != self.favourable]
         if len(others) != 1:
-            raise LabelError(
-                f"Expected the favourable label to be one of {self.found[0]!r} and {self.found[1]!r}, got "
-                f"{self.favourable!r}; name it with favourable=..."
-            )
+            raise LabelError(not_favourable(self.found, self.favourable))
         return others[0]
 
     def _not_two(self, least: str) -> LabelError:

@@ -297,20 +297,24 @@ def _overlapping(rows: int) -> list[slice]:
 
 
 def _with_keys(ids: NDArray[Any], keys: NDArray[np.uint64]) -> NDArray[Any]:
-    """The ids that have one of these keys."""
-    return np.concatenate([ids[rows][np.isin(_keys(ids[rows]), keys)] for rows in chunks(len(ids), CHUNK)])
+    """The ids that have one of these keys; sorted, as NumPy 2.0's table of them overflows above half of 64 bits."""
+    return np.concatenate([ids[rows][np.isin(_keys(ids[rows]), keys, kind="sort")] for rows in chunks(len(ids), CHUNK)])
 
 
 def places_of(ids: NDArray[Any], wanted: list[Any]) -> tuple[NDArray[np.intp], list[Any]]:
     """Row numbers of the ids wanted, ascending, by a pass over all ids (n,); and those that no row has."""
-    kinds: Any = str if ids.dtype.kind == "U" else (int, np.integer)
-    fitting = [one for one in wanted if isinstance(one, kinds) and not isinstance(one, bool)]
-    if not fitting:
-        return np.empty(0, np.intp), wanted
-    sought = np.unique(np.array(fitting))
-    if sought.dtype.kind == "O" or (sought.dtype.kind == "U") != (ids.dtype.kind == "U"):  # beyond 64 bits
-        return np.empty(0, np.intp), wanted
-    parts = [rows.start + np.flatnonzero(np.isin(ids[rows], sought)) for rows in chunks(len(ids), CHUNK)]
+    sought = _sought(ids.dtype, wanted)
+    parts = [rows.start + np.flatnonzero(np.isin(ids[rows], sought, kind="sort")) for rows in chunks(len(ids), CHUNK)]
     places = np.concatenate(parts)
     known = set(ids[places].tolist())
     return places, [one for one in wanted if one not in known]
+
+
+def _sought(dtype: np.dtype[Any], wanted: list[Any]) -> NDArray[Any]:
+    """Those wanted that ids of this type can be, of this type: two types of whole numbers would meet as fractions, in
+    which neighbours beyond 53 bits are the same."""
+    if dtype.kind == "U":
+        return np.unique(np.array([one for one in wanted if isinstance(one, str)], dtype=np.str_))
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    whole = [one for one in wanted if isinstance(one, int | np.integer) and not isinstance(one, bool)]
+    return np.unique(np.array([int(one) for one in whole if least <= one <= most], dtype=dtype))

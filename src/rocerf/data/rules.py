@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import count
 from typing import Any
 
@@ -119,6 +120,9 @@ class Relation:
     def parsed(cls, text: Any) -> tuple[Relation, ...]:
         """From its words: sums of columns times numbers on both sides of <=, >= or ==, which makes two."""
         parts, quoted = _sides(str(text), "quoted_{}_")
+        if isinstance(text, str) and len(parts) == 3 and parts[1] in ("<", ">", "!="):
+            wanted = "say what may be" if parts[1] == "!=" else f"write {parts[1]}="
+            raise SchemaError(f"Expected <=, >= or == in the relation {text!r}, got {parts[1]!r}; {wanted}.")
         if not isinstance(text, str) or len(parts) != 3 or parts[1] not in ("<=", ">=", "==", "="):
             raise SchemaError(
                 f"Expected a relation such as 'months_employed <= 12 * age', got {text!r}; write sums of columns times "
@@ -141,11 +145,24 @@ class Relation:
         for name, value in self.coefficients.items():
             if name not in columns:
                 raise SchemaError(
-                    f"Expected columns of the schema in the relation {self.words!r}, got {name!r}; known: "
-                    f"{', '.join(columns[:20])}."
+                    f"Expected columns of the schema in the relation {self.words!r}, got {name!r}; "
+                    f"{_meant(name, self.words, columns)}."
                 )
             row[columns.index(name)] = value
         return row
+
+
+def _meant(name: str, words: str, columns: Sequence[str]) -> str:
+    """What a name that no column has may have been meant for."""
+    signs = [column for column in columns if not column.isidentifier() and column in words]
+    if signs:
+        return f"put names with signs in backticks: `{max(signs, key=len)}`"
+    categories = [column for column in columns if column.startswith(f"{name}=")]
+    if categories:
+        return f"{name!r} has categories, each of which is a column of 0 and 1: `{categories[0]}`"
+    near = get_close_matches(name, columns, 1)
+    known = f"known: {', '.join(columns[:20])}" + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+    return f"perhaps {near[0]!r} is meant; {known}" if near else known
 
 
 def _linear(text: str, quoted: Sequence[str], whole: str) -> dict[str, float]:

@@ -7,6 +7,7 @@ column for each number and each yes/no question, and one 0/1 column for each cat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -148,13 +149,15 @@ class FeatureSchema:
         steps: Mapping[str, float] | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         relations: Sequence[Relation | str] = (),
+        private: Sequence[str] = (),
     ) -> FeatureSchema:
         """A schema guessed from data, to be looked at and corrected.
 
         Text and pandas categories become categorical, True/False and 0/1 columns binary, whole numbers in columns of an
         integer type integer, other numbers continuous. Bounds are the ``quantiles`` of the column (by default the
         smallest and largest value seen), rounded outwards; ``bounds`` replaces those of the columns it names.
-        ``groups`` joins 0/1 columns to one-hot groups by name.
+        ``groups`` joins 0/1 columns to one-hot groups by name; without it, columns such as ``pd.get_dummies`` makes are
+        joined where no row has two of them (``groups={}`` joins none). ``private`` columns are fixed and not printed.
 
         >>> import pandas as pd
         >>> df = pd.DataFrame({"age": [30, 50], "home": ["own", "rent"], "married": [0, 1]})
@@ -167,7 +170,8 @@ class FeatureSchema:
         _refuse_other_than_mappings(
             {"bounds": bounds, "units": units, "labels": labels, "steps": steps, "groups": groups}, or_none=True
         )
-        immutable, integer = listed(immutable, "immutable"), listed(integer, "integer")
+        private, integer = listed(private, "private"), listed(integer, "integer")
+        immutable = [*listed(immutable, "immutable"), *(name for name in private if name not in immutable)]
         increase_only, decrease_only = listed(increase_only, "increase_only"), listed(decrease_only, "decrease_only")
         seen = tuple(guess.guessed_features(frame, quantiles))
         schema = cls(seen, guessed=Guess.of(seen, quantiles=(float(quantiles[0]), float(quantiles[1]))))
@@ -179,7 +183,10 @@ class FeatureSchema:
         guess.refuse_direction_without_order(schema, frame, [*increase_only, *decrease_only])
         schema = guess.bounded(schema, bounds or {})
         schema = guess.edited(schema, unit=units or {}, label=labels or {}, step=steps or {})
-        return guess.grouped(schema, groups or {}, np.asarray(frame)).relate(*_relations(relations))
+        schema = guess.edited(schema, private=dict.fromkeys(private, True))
+        if groups is None:
+            return guess.with_guessed_groups(schema, frame).relate(*_relations(relations))
+        return guess.grouped(schema, groups, np.asarray(frame)).relate(*_relations(relations))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -227,6 +234,13 @@ class FeatureSchema:
             if feature.name == name:
                 return feature
         raise ColumnError(f"Expected a feature of the schema, got {name!r}; known: {', '.join(self.names)}.")
+
+    def __repr__(self) -> str:
+        kinds = Counter(str(feature.kind) for feature in self.features)
+        fixed = sum(feature.direction is Direction.FIXED for feature in self.features)
+        said = [f"{count} {kind}" for kind, count in kinds.items()] + ([f"{fixed} fixed"] if fixed else [])
+        said += [f"{len(self.relations)} relations"] if self.relations else []
+        return f"FeatureSchema({len(self.features)} features: {', '.join(said)})"
 
     def __str__(self) -> str:
         from rocerf.data.schema_file import as_table

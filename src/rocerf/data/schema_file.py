@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from os import PathLike
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from rocerf.visible import visible
 
 if TYPE_CHECKING:
     from rocerf.data.schema import FeatureSchema
+
+#: Columns of a terminal, and the narrowest that a column of a table becomes.
+WIDTH, NARROW = 80, 18
 
 FILE_FORMAT = "rocerf-schema/1"
 
@@ -135,10 +139,28 @@ def as_table(schema: FeatureSchema) -> str:
     """One line for each feature: kind, what it may be, which way it may move."""
     rows: list[tuple[str, ...]] = [("feature", "kind", "may be", "may move", "unit")]
     rows += [tuple(map(visible, (f.name, f.kind, _range(f), _movement(f, schema), f.unit))) for f in schema]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = _widths([max(len(row[column]) for row in rows) for column in range(5)])
+    lines = [line for row in rows for line in _lines(row, widths)]
     lines += [visible(f"relation: {relation.words or dict(relation.coefficients)}") for relation in schema.relations]
     return "\n".join(lines)
+
+
+def _widths(needed: Sequence[int]) -> list[int]:
+    """Widths of the columns, so that a table fits a terminal where its names leave room for that."""
+    widths, over = list(needed), sum(needed) + 2 * (len(needed) - 1) - WIDTH
+    for column in (3, 2):  # what may move and what it may be go on in the next line
+        given = min(max(over, 0), max(0, widths[column] - NARROW))
+        widths[column] -= given
+        over -= given
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """One row of the table, cells that are too long on several lines."""
+    cells = [wrap(text, width) or [""] for text, width in zip(row, widths, strict=True)]
+    for number in range(max(map(len, cells))):
+        parts = [cell[number] if number < len(cell) else "" for cell in cells]
+        yield "  ".join(text.ljust(width) for text, width in zip(parts, widths, strict=True)).rstrip()
 
 
 def _range(feature: Feature) -> str:
@@ -152,7 +174,16 @@ def _range(feature: Feature) -> str:
 
 
 def _movement(feature: Feature, schema: FeatureSchema) -> str:
-    words = str(feature.direction)
+    words = str(feature.direction) + (", not printed" if feature.private else "")
     if feature.changes is not None or feature.group in schema.group_changes:
-        words += ", listed changes"
+        words += f", listed changes{_unlisted(feature, schema)}"
     return words + (f", fixed if {feature.fixed_if}" if feature.fixed_if else "")
+
+
+def _unlisted(feature: Feature, schema: FeatureSchema) -> str:
+    """Which categories the list leaves free: those that it does not name may go anywhere."""
+    if feature.group is not None:
+        return "" if feature.name in schema.group_changes[feature.group] else " (none from here: anywhere)"
+    free = [in_words(value) for value in feature.categories if value not in (feature.changes or {})]
+    shown = ", ".join(free[:3]) + (f" and {len(free) - 3} more" if len(free) > 3 else "")
+    return f" (from {shown}: anywhere)" if free else ""

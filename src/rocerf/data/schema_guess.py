@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import floor, isfinite, log10
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rocerf.data.columns import default_columns, is_number, plain, refuse_no_numbers
 from rocerf.data.feature import Feature, Kind, listed
 from rocerf.data.foreign import as_pandas, is_frame
+from rocerf.data.group_guess import guessed_groups
 from rocerf.errors import ColumnError, DataError, SchemaError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def guessed_feature(
     whole = whole or bool(pd.api.types.is_integer_dtype(dtype)) or _counts_with_gaps(column, numbers)
     low, high = np.quantile(numbers, quantiles).tolist()
     if rounded:
-        low, high = _round_bounds(low, high, whole=whole)
+        low, high = round_bounds(low, high, whole=whole)
     return Feature(name, Kind.INTEGER if whole else Kind.CONTINUOUS, lower=float(low), upper=float(high))
 
 
@@ -107,15 +108,15 @@ def _counts_with_gaps(column: pd.Series[Any], numbers: NDArray[np.float64]) -> b
     return gaps and bool((np.abs(numbers) <= MOST_WHOLE).all() and (numbers == np.rint(numbers)).all())
 
 
-def _round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float]:
+def round_bounds(low: float, high: float, *, whole: bool) -> tuple[float, float]:
     """Bounds moved outwards to round numbers.
 
     The smallest and largest value of a column are those of single people, and a bound can end up in a letter; a rounded
     one is nobody's.
 
-    >>> _round_bounds(1081.41, 4601.91, whole=False), _round_bounds(250.0, 18424.0, whole=True)
+    >>> round_bounds(1081.41, 4601.91, whole=False), round_bounds(250.0, 18424.0, whole=True)
     ((1080.0, 4610.0), (200.0, 18500.0))
-    >>> _round_bounds(0.0, 4.0, whole=True), _round_bounds(-0.0123, 0.9871, whole=False)
+    >>> round_bounds(0.0, 4.0, whole=True), round_bounds(-0.0123, 0.9871, whole=False)
     ((0.0, 4.0), (-0.013, 0.988))
     """
     if low == high or not isfinite(high - low):
@@ -185,6 +186,34 @@ def grouped(schema: FeatureSchema, groups: Mapping[str, Sequence[str]], rows: ND
     return replace(schema, open_groups=found, guessed=guess)
 
 
+def with_guessed_groups(schema: FeatureSchema, frame: Any, declared: Collection[str] = ()) -> FeatureSchema:
+    """The schema with the one-hot groups that these rows of its features show, kept as guesses.
+
+    Columns ``declared`` to be as they are stay so.
+    """
+    if schema.guessed is None:
+        return schema
+    rows = as_pandas(frame)
+    of_place = (lambda place: rows.iloc[:, place]) if is_frame(rows) else (lambda place: np.asarray(rows)[:, place])
+    columns = {
+        feature.name: np.asarray(of_place(place), dtype=np.float64)
+        for place, feature in enumerate(schema)
+        if feature.kind is Kind.BINARY and feature.group is None and feature.name not in declared
+    }
+    whole = {name: column for name, column in columns.items() if np.isfinite(column).all()}
+    found = {
+        group: tuple(names)
+        for group, names in guessed_groups(whole, schema.names).items()
+        if len({(schema[name].direction, schema[name].private) for name in names}) == 1
+    }
+    told = schema.guessed
+    for group, names in found.items():
+        schema = edited(schema, group=dict.fromkeys(names, group))
+    found_open = [g for g, names in found.items() if not np.any([whole[name] for name in names], axis=0).all()]
+    guess = replace(told, groups=found, open_groups=(*told.open_groups, *found_open))
+    return replace(schema, open_groups=(*schema.open_groups, *found_open), guessed=guess)
+
+
 def _missing(column: pd.Series[Any]) -> tuple[None, ...]:
     return (None,) if bool(column.isna().any()) else ()
 
@@ -193,6 +222,7 @@ def findings(schema: FeatureSchema, frame: pd.DataFrame) -> tuple[str, ...]:
     """Sentences about what is unusual; SchemaError for what cannot be."""
     from rocerf.data.frames import Frames, named
 
+    frame = as_pandas(frame)
     frames = Frames.of(schema, frame)
     numbers = [feature.name for feature in schema if feature.kind is not Kind.CATEGORICAL]
     without = named(schema, frame)[numbers].isna().any(axis=1).to_numpy()

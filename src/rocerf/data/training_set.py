@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.column_statistics import centre_of, spread_of, units
-from rocerf.data.columns import default_columns, first_repeated, numeric_matrix, plain, some, unmasked
+from rocerf.data.columns import (
+    as_python_tells_time,
+    default_columns,
+    first_repeated,
+    not_favourable,
+    numeric_matrix,
+    plain,
+    some,
+    unmasked,
+)
 from rocerf.data.disk_rows import CHUNK, RowsOnDisk
 from rocerf.data.foreign import with_origin
 from rocerf.errors import DataError, FileFormatError, IdError, LabelError
@@ -175,7 +184,10 @@ class TrainingSet:
         # A bare text is iterable too: without("ab") must not delete the rows "a" and "b".
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise IdError(f"Expected a sequence of ids, got {ids!r} alone; put it in a list: [{ids!r}].")
-        wanted = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
+        wanted = _names(ids) if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
+        wanted = [
+            _names(np.asarray([one]))[0] if isinstance(one, np.datetime64 | np.timedelta64) else one for one in wanted
+        ]
         places, unknown = self._found(wanted)
         if unknown:
             raise IdError(
@@ -323,17 +335,14 @@ def _other_label(labels: NDArray[Any], favourable: Any) -> Any:
         )
     others = [label for label in found if label != favourable]
     if len(others) != 1:
-        raise LabelError(
-            f"Expected the favourable label to be one of {found[0]!r} and {found[1]!r}, got {favourable!r}; name it "
-            "with favourable=..."
-        )
+        raise LabelError(not_favourable(found, favourable))
     return others[0]
 
 
 def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
     import pandas as pd
 
-    array = _one_dimensional(ids, n, "ids")
+    array = as_python_tells_time(_one_dimensional(ids, n, "ids"))
     if pd.isna(array).any() or (array.dtype == object and not all(isinstance(one, Hashable) for one in array)):
         raise IdError("Expected a value that names the row for every id, got a missing or compound one; fill it in.")
     if (repeated := first_repeated(array.tolist())) is not None:
@@ -342,6 +351,11 @@ def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
             f"{repeated!r}); pass ids=... or reset the DataFrame's index."
         )
     return _frozen(array.copy())
+
+
+def _names(ids: NDArray[Any]) -> list[Any]:
+    """Ids as Python's own values, as a training set keeps them."""
+    return list(as_python_tells_time(ids).tolist())
 
 
 def _checked_weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64] | None:

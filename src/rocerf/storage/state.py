@@ -121,5 +121,7 @@ class State:
 
 
 def _refuse_other_format(found: str, form: str) -> None:
+    if found.rpartition("/")[0] != form.rpartition("/")[0]:
+        raise ValueError(f"its format is {found!r}, which something else wrote: read it with that")
     if found != form:
         raise ValueError(f"its format is {found!r}")
