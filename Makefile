@@ -13,7 +13,7 @@ DEVICE ?= cpu
 export OPENBLAS_NUM_THREADS ?= 1
 # The same goes for torch and the test workers, below.
 
-.PHONY: help demo serve test thorough quick lint format bench validity networks picked trees docs clean
+.PHONY: help demo serve test thorough quick lint format bench validity networks picked trees docs gallery release-check clean
 
 help:
 	@echo "make demo      German Credit end to end, with a report in out/demo.html"
@@ -27,6 +27,8 @@ help:
 	@echo "make picked    networks without rows picked to harm each point, with every method (DEVICE=cuda on a GPU)"
 	@echo "make trees     boosted trees under harmful deletions, before and after (XGBoost, LightGBM where installed)"
 	@echo "make docs      the documentation site in out/site; a broken link is an error"
+	@echo "make gallery   runs the examples and writes their pages and notebooks (docs/gallery)"
+	@echo "make release-check  wheel and sdist built, checked, and tried on every Python that is found (3.11 to 3.13)"
 	@echo "make validity  the paper's validity and cost figures on the real tables"
 
 $(VENV)/core.stamp: pyproject.toml constraints.txt
@@ -90,6 +92,13 @@ trees: $(VENV)/core.stamp
 
 docs: $(VENV)/dev.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+gallery: $(VENV)/dev.stamp
+	$(FIND_COMPAS) OMP_NUM_THREADS=1 $(BIN)/python tools/gallery.py
+
+release-check: $(VENV)/dev.stamp
+	$(PIP) build twine
+	$(BIN)/python tools/check_release.py
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import rocerf
@@ -49,14 +50,15 @@ PREPARED = ("german", "compas", "adult")
 
 
 class RawTask:
-    """German credit through one pipeline."""
+    """A table in raw columns through one pipeline, given by its scaler and classifier."""
 
-    def __init__(self, name: str) -> None:
-        scaler, options = PIPELINES[name]
-        self.data = load_raw("german")
+    def __init__(self, scaler: Any, classifier: Any, table: Any = "german", most: int | None = None) -> None:
+        self.data = load_raw(table)
         self.y = np.asarray(self.data.y_train)
-        self.pipeline = unfitted_pipeline(self.data, scaler, **options).fit(self.data.train, self.y)
-        self.people = self.data.test[self.pipeline.predict(self.data.test) == 0]
+        before = unfitted_pipeline(self.data, scaler)[:-1]
+        self.pipeline = make_pipeline(*before, classifier).fit(self.data.train, self.y)
+        refused = self.data.test[self.pipeline.predict(self.data.test) == 0]
+        self.people = refused if most is None else refused.sample(min(most, len(refused)), random_state=0)
 
     def model(self, retraining: Any) -> Any:
         """The pipeline taken over."""
@@ -128,6 +130,13 @@ def measured(task: RawTask | PreparedTask) -> dict[str, Any]:
     return found
 
 
+def _task(name: str, people: int) -> RawTask | PreparedTask:
+    if name not in PIPELINES:
+        return PreparedTask(name, people)
+    scaler, options = PIPELINES[name]
+    return RawTask(scaler, LogisticRegression(**options))
+
+
 def main() -> None:
     """Measure the tasks asked for and write the record."""
     names = [*PIPELINES, *PREPARED]
@@ -141,7 +150,7 @@ def main() -> None:
     for name in options.tasks:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fits that do not converge are part of what is measured
-            task = RawTask(name) if name in PIPELINES else PreparedTask(name, options.people)
+            task = _task(name, options.people)
             found[name] = measured(task)
         checksums[name] = task.model("exact").train.checksum
         print(name, json.dumps(found[name]), flush=True)

@@ -69,20 +69,47 @@ def write_record(name: str, measured: dict[str, Any], *, seed: int, checksums: d
     return target
 
 
-def joined_record(paths: list[str], name: str) -> int:
-    """Put records together that measured parts of one thing with the same code; writes out/<name>.json."""
-    documents = [json.loads(Path(path).read_text()) for path in paths]
-    if len({document["code_sha256"] for document in documents}) != 1:
-        raise SystemExit("expected records of one version of the code; measure again what is older")
-    whole = {**reduce(_together, documents), "benchmark": name}
+def add_to_record(name: str, pieces: dict[str, dict[str, Any]], *, seed: int, checksums: dict[str, str]) -> Path:
+    """Put pieces, each under its name and with the code that it was measured with, beside those of out/<name>.json.
+
+    So a long measurement can be made in several sittings; a piece that is measured again takes the old one's place.
+    """
     target = Path("out") / f"{name}.json"
+    before = json.loads(target.read_text()) if target.exists() else {"measured": {}, "data_sha256": {}}
+    code = code_sha256()
+    measured = before["measured"] | {key: {**piece, "code_sha256": code} for key, piece in pieces.items()}
+    return write_record(name, measured, seed=seed, checksums=before["data_sha256"] | checksums)
+
+
+def joined_record(paths: list[str], name: str, *, part: str | None = None) -> int:
+    """Put records together that measured parts of one thing with the same code; writes out/<name>.json.
+
+    With ``part``, mappings that have this key are taken whole, the later one where two are of the same thing, and name
+    the code that they were measured with: then it may differ.
+    """
+    documents = [json.loads(Path(path).read_text()) for path in paths]
+    if part is None and len({document["code_sha256"] for document in documents}) != 1:
+        raise SystemExit("expected records of one version of the code; measure again what is older")
+    for document in documents:
+        _name_code(document["measured"], part, document["code_sha256"])
+    whole = {**reduce(lambda first, second: _together(first, second, part), documents), "benchmark": name}
+    target = Path("out") / f"{name}.json"
+    target.parent.mkdir(exist_ok=True)
     write_text(target, json.dumps(whole, indent=1))
     print("written:", target)
     return 0
 
 
-def _together(first: Any, second: Any) -> Any:
-    if isinstance(first, dict) and isinstance(second, dict):
-        both = {key: _together(first[key], second[key]) for key in first.keys() & second.keys()}
+def _name_code(found: Any, part: str | None, code: str) -> None:
+    if isinstance(found, dict) and part in found:
+        found.setdefault("code_sha256", code)
+    elif isinstance(found, dict):
+        for below in found.values():
+            _name_code(below, part, code)
+
+
+def _together(first: Any, second: Any, part: str | None) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict) and part not in second:
+        both = {key: _together(first[key], second[key], part) for key in first.keys() & second.keys()}
         return first | second | both
     return second

@@ -106,6 +106,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     from rocerf.cli import main
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rocerf.progress.FIRST", float("inf"))  # what is slow here need not be slow elsewhere
 
     def run(*arguments: object) -> Run:
         monkeypatch.setattr(sys, "argv", ["rocerf", *map(str, arguments)])

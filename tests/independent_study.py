@@ -8,7 +8,7 @@ of twenty lines, searches and attacks written anew, plainly. What the record say
 from __future__ import annotations
 
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,18 +103,25 @@ def compas(train: Path, test: Path, label: str) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A logistic model in standardised columns: rows with a constant Z (n, d + 1), labels, theta, refused people."""
+    """A logistic model in standardised columns: rows with a constant Z (n, d + 1), labels, theta, refused people.
+
+    ``parts`` (P,) says in which of the consecutive parts of the test file each of the refused people is.
+    """
 
     Z: Array
     y: Array
     C: float
     theta: Array
     people: Array
+    parts: NDArray[np.intp]
     accuracy: float
 
     @classmethod
-    def of(cls, table: Table, C: float, scaled: str) -> Study:
-        """``scaled``: people by the training rows' mean and spread ("train"), or by their own in so many parts."""
+    def of(cls, table: Table, C: float, scaled: str, cut: int = 1) -> Study:
+        """``scaled``: people by the training rows' mean and spread ("train"), or by their own in so many parts.
+
+        The test file is ``cut`` into so many parts for the order in which people are asked.
+        """
         mean, spread = table.X.mean(axis=0), _spread(table.X)
         Z = np.column_stack([(table.X - mean) / spread, np.ones(len(table.X))])
         if scaled == "train":
@@ -126,7 +133,19 @@ class Study:
         theta = newton(Z, table.y, C, np.append(fitted.coef_[0], fitted.intercept_))
         assert np.abs(theta - np.append(fitted.coef_[0], fitted.intercept_)).max() < 1e-3
         accepted = with_one(people) @ theta >= 0
-        return cls(Z, table.y, C, theta, people[~accepted], float((accepted == table.t).mean()))
+        labels = np.concatenate([[place] * len(part) for place, part in enumerate(np.array_split(table.t, cut))])
+        accuracy = float((accepted == table.t).mean())
+        return cls(Z, table.y, C, theta, people[~accepted], labels[~accepted], accuracy)
+
+    def drawn(self, seed: int) -> Study:
+        """The same with people as they are asked: parts in a drawn order; where there is one, people in one."""
+        rng, known = np.random.default_rng(seed), np.unique(self.parts)
+        if len(known) == 1:
+            order = rng.permutation(len(self.people))
+        else:
+            turn = dict(zip(known.tolist(), rng.permutation(len(known)).tolist(), strict=True))
+            order = np.array(sorted(range(len(self.people)), key=lambda person: turn[int(self.parts[person])]))
+        return replace(self, people=self.people[order], parts=self.parts[order])
 
     def without(self, rows: NDArray[np.intp]) -> Array:
         """Theta of the model truly refitted without these rows."""
@@ -370,12 +389,12 @@ def side_by_side(*asked: tuple[Array, Array]) -> list[Array]:
 def cchvae(weights: Path, study: Study, people: Array, seed: int) -> Array:
     """Nearest accepted of 1,000 decoded draws in the first shell of width 0.05 that has any; the authors' weights."""
     with np.load(weights) as file:
-        layers = {name: file[name].astype(float) for name in file.files}
+        layers = {name: file[name].astype(np.float32) for name in file.files}
 
     def through(x: Array, *names: str) -> Array:
         for place, name in enumerate(names):
-            x = x @ layers[f"{name}.weight"].T + layers[f"{name}.bias"]
-            x = np.logaddexp(0, x) if place < 2 else x
+            x = x.astype(np.float32) @ layers[f"{name}.weight"].T + layers[f"{name}.bias"]
+            x = np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))) if place < 2 else x
         return x
 
     rng, points = np.random.default_rng(seed), np.full(people.shape, np.nan)

@@ -7,9 +7,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rocerf.evaluation.methods import METHODS as RUN
-from rocerf.reproduction.published import COSTS, DATASETS, SETTINGS, VARIANT_OF, printed
+from rocerf.reproduction.published import COSTS, DATASETS, SETTINGS, is_run, printed
 from rocerf.reproduction.tables import Curve, spread_of, verdict
+
+
+def drawn(people: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Whom a run asks, of those refused (P, d), where the authors have no parts."""
+    return people[np.random.default_rng(2023).permutation(len(people))[:count]]
+
 
 ALPHAS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
 VALIDITY = {"scfe": 0.5, "cchvae": 0.93, "roar": 0.97, "rocerf": 0.999, "first_order": 0.9, "retrained": 1.0}
@@ -55,8 +64,8 @@ def cases(datasets: tuple[str, ...]) -> list[tuple[str, str, str, str]]:
         (setting, dataset, model, method)
         for (setting, model), methods in RUN.items()
         for dataset in datasets
-        if setting == "published" or dataset not in VARIANT_OF
         for method in methods
+        if is_run(setting, dataset, model, method)
     ]
 
 

@@ -20,6 +20,7 @@ from rocerf.deletion import batched_newton, row_effects, streamed_rows
 from rocerf.errors import FileFormatError, OptionError, RunnerError
 from rocerf.models.logistic import objective
 from rocerf.passes import chunks, watching
+from shared_data import SHARED, needs_shared
 
 distributed = pytest.importorskip("distributed", reason="needs the extra scale")
 pytestmark = [
@@ -90,6 +91,46 @@ def test_large_tables_are_walked_over_by_the_workers(
     assert expected.answered.any()
     assert any(done == total for done, total in told)
     np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-9)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("promise", "held"), [("first_order", 0), ("retrained", 0), ("retrained", batched_newton.HELD)]
+)
+def test_compas_on_workers(
+    client: Any, promise: str, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streamed over, and held, where the table is of several chunks and small enough to be sent."""
+    data = load_dataset("compas", path=SHARED / "openxai")
+    memory = LogisticModel.fit(data.train)
+    denied = data.test.frame().iloc[:40]
+    denied = denied[memory.predict(denied) == 0].iloc[:3]
+    expected = Rocerf(memory, 4, promise=promise, effort="quick").explain(denied)
+    monkeypatch.setattr(batched_newton, "HELD", held)
+    monkeypatch.setattr(streamed_rows, "LONG_CHUNK", 1000)
+    folder = written(table_of(data.train), tmp_path / "rows", 7)
+    model = LogisticModel.fit(TrainingSet.from_parquet(folder, label="good", id="who"))
+    with running(client):
+        found = Rocerf(model, 4, promise=promise, effort="quick").explain(denied)
+    assert expected.answered.any()
+    np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-9)
+
+
+def test_the_same_rows_go_to_the_same_worker(client: Any) -> None:
+    """In every pass, however it is cut: a worker has decoded them already."""
+
+    def where(rows: slice) -> dict[int, int]:
+        time.sleep(0.02)
+        return {row: os.getpid() for row in range(rows.start, rows.stop)}
+
+    def of_pass(chunk: int) -> dict[int, int]:
+        return DaskRunner(client).run(where, lambda one, two: one | two, chunks(240, chunk))
+
+    first = of_pass(3)
+    assert len(set(first.values())) == 2
+    for chunk in (3, 10):
+        again = of_pass(chunk)
+        assert sum(again[row] == first[row] for row in first) >= 180  # a worker that is behind may be helped
 
 
 def test_an_address_is_taken_as_it_is(client: Any, german: tuple[TrainingSet, TrainingSet]) -> None:

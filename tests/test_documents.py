@@ -18,14 +18,17 @@ from rocerf.promises.registry import PROMISES
 from rocerf.recourse.costs.registry import COSTS
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 DOCUMENTS = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 
 
 REGISTRIES: tuple[dict[str, Any], ...] = (PROMISES, COSTS, BASELINES)
 
 #: Pages on which networks are really retrained, or many people answered.
-LONG = ("networks.md", "guide.md", "promises.md", "letters.md", "schemas.md", "first-hour.md", "extending.md")
+LONG = (
+    *("networks.md", "guide.md", "promises.md", "letters.md", "schemas.md", "first-hour.md", "extending.md"),
+    *("start.md", "validator.md", "researcher.md", "data-scientist.md"),
+)
 EXAMPLES = [
     pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in DOCUMENTS
 ]
@@ -99,6 +102,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "german_puzzle",
         "picked_networks",
         "trees",
+        "trees_adult",
     }
     assert set(results) == {
         "validity",
@@ -107,12 +111,25 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "certificate",
         "actionable",
         "dice",
+        "estimator_route",
+        "family",
+        "growth",
         "ledger",
+        "out_of_core",
         "own_fits",
+        "recourse_bench",
         "searched_on",
+        "service_load",
         "yardsticks",
         *networks,
     }
+    load = results["service_load"]["measured"]
+    assert (load["letters"], load["clients"], load["errors"], load["job"]) == (10_000, 50, 0, "done")
+    assert load["preview_cpu"] < 5.0
+    assert load["deletion_cpu"] < 60.0
+    if load["load_average"][0] < 4.0:  # a calm machine: seconds of the clock are ours
+        assert load["preview_seconds"] < 5.0
+        assert load["deletion_seconds"] < 60.0
     ledger = results["ledger"]["measured"]
     assert ledger["outstanding"] == 10_000
     assert ledger["broken"] == ledger["result"]["reissued"] > 0
@@ -132,7 +149,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         assert row["first_order"]["survive"] == row["plain"]["survive"] == 0
         allowed = {"german": 1.10, "compas": 1.10, "adult": 1.05}.get(name, np.inf)
         assert row["retrained"]["mean_cost"] <= allowed * row["first_order"]["mean_cost"]
-    assert results["retrained"]["measured"]["speed"]["passes_a_person"] <= 120
+    assert results["retrained"]["measured"]["speed"]["passes_a_person"] <= 40
     assert results["first_order"]["measured"]["call"]["floors"] <= 6
     assert results["first_order"]["measured"]["peak_gib"] <= 1.5
     picked = results["picked_networks"]["measured"]
@@ -146,10 +163,36 @@ def test_every_recorded_run_kept_its_limits() -> None:
         assert not row["closed"] or row["ratio"]["min"] >= 1 - 1e-9
 
 
+def test_the_recorded_growth_kept_its_limits() -> None:
+    """Time, memory and equality of tables larger than memory, as docs/scale.md says."""
+    disk, held = (
+        json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text("utf-8"))["measured"]
+        for name in ("out_of_core", "growth")
+    )
+    assert {"steps 100000", "steps 1000000", "equal"} <= set(disk)
+    for name, piece in disk.items():
+        what = name.split()[0]
+        if what in ("steps", "retrained"):
+            steps = [step for step in piece.values() if isinstance(step, dict)] or [piece]
+            assert all(step["mib"] < 1536 for step in steps)
+        if what == "steps":
+            assert piece["first_order"]["floors"] < 70  # far more than wanted: docs/scale.md says that it is not linear
+        if what == "overhead" and piece["rows"] >= 10**6:
+            assert piece["threads_over_numpy"] <= 1.3
+        if what == "dask" and piece["rows"] >= 10**7:
+            assert piece["pass_floors"] <= 2.5  # 2 are wanted: docs/scale.md says that it is about that
+    assert all(row["largest"] <= 1e-9 for row in disk["equal"].values() if isinstance(row, dict))
+    for row in held.values():
+        assert row["limit_seconds"] is None or row["retrained_seconds"] <= row["limit_seconds"]
+        assert row["batch_over_alone"] <= 1
+        assert row["survive"] == row["attacked"] or row["columns"] >= 2000  # one of five fell there; the page says so
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
-            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+            left_out = target.endswith((".png", ".ipynb")) and (ROOT / "PKG-INFO").exists()  # an sdist comes without
+            assert left_out or (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
 def test_the_recorded_networks_kept_their_limits() -> None:

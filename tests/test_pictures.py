@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rocerf
-from rocerf.errors import FileFormatError
+from rocerf.errors import DataError, FileFormatError, OptionError
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,63 @@ def test_attacks_say_how_many_survive(answers: Any) -> None:
     kept = int((attacks.scores >= 0).sum())
     assert f"{kept} of {len(attacks)} points survive" in attacks.plot().alt
     assert attacks._repr_html_().count("<tr>") == len(attacks) + 1
+    for place, attack in enumerate(attacks):
+        word = "accepted" if attacks.scores[place] >= 0 else "refused"
+        assert word in attack.plot().alt
+        shown = attack._repr_html_()
+        assert f"<td>{word}</td>" in shown
+        assert not any(f">{row}<" in shown for row in attack.deleted_ids)  # other people's rows are not named
+
+
+def test_scores_after_the_worst_deletions_are_those_of_models_really_retrained(answers: Any) -> None:
+    """Held against an oracle: the rows that the adversary names are deleted, and the model is retrained."""
+    model, recourses = answers
+    people = np.asarray(recourses.people)
+    plain = rocerf.Rocerf(model, 2, promise="plain").explain(people)
+    robust = rocerf.Rocerf(model, 2, promise="retrained").explain(people)
+    seen = rocerf.evaluation.worst_deletions(model, {"plain": plain, "retrained": robust}, 3, seed=5)
+    assert seen.most == 3
+    assert seen.promised == {"retrained": 2}
+    for name, given in (("plain", plain), ("retrained", robust)):
+        points = given.matrix[given.answered]
+        lowest = model.score(points)
+        for size in range(4):
+            if size:
+                found = rocerf.Adversary(model, size, effort="quick", seed=5).attack(points).deleted_ids
+                retrained = [model.without(ids).score(points[[place]])[0] for place, ids in enumerate(found)]
+                lowest = np.minimum(lowest, retrained)
+            np.testing.assert_allclose(seen.scores[name][size], lowest, atol=1e-9)
+    assert seen.accepted("plain")[2] == 0.0
+    assert seen.accepted("retrained")[2] == 1.0
+    picture = seen.plot()
+    assert "promised: 2" in texts(picture.svg)
+    assert "plain 100% and 0%" in picture.alt
+    with pytest.raises(OptionError, match="at least one method"):
+        rocerf.evaluation.worst_deletions(model, {}, 3)
+    with pytest.raises(DataError, match="'none' to attack, got missing values"):
+        rocerf.evaluation.worst_deletions(model, {"none": np.full((1, people.shape[1]), np.nan)}, 3)
+
+
+def test_a_portfolio_says_how_many_keep_their_answer(answers: Any) -> None:
+    model, recourses = answers
+    explainer = rocerf.Rocerf(model, 2, promise="first_order", schema=recourses.schema, cost="l1")
+    seen = rocerf.portfolio(explainer, recourses, groups=["age"])
+    picture = seen.plot()
+    assert f"{seen.answered} have a recourse, {seen.survived} survived" in picture.alt
+    for row in seen.groups:
+        assert row.group in texts(picture.svg)
+        assert row.group in unescape(seen._repr_html_())
+    assert "tested, not proven" in seen._repr_html_()
+
+
+def test_letters_and_pictures_show_themselves_in_notebooks(answers: Any) -> None:
+    model, recourses = answers
+    explainer = rocerf.Rocerf(model, 2, promise="first_order", schema=recourses.schema, cost="l1")
+    (letter, *_) = explainer.letters(explainer.explain(np.asarray(recourses.people)[:1]), valid_until=None)
+    assert unescape(letter._repr_html_()) == f"<pre>{letter.to_text()}</pre>"
+    shown = recourses.plot()._repr_html_()
+    assert shown.startswith("<figure><svg")
+    assert 'aria-label="' in shown
 
 
 def test_notebooks_show_texts_of_users_as_text(answers: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.table = sqlite3.connect(":memory:")
+        weakref.finalize(self, self.table.close)  # Python 3.13 warns of a connection that nobody closed
         self.table.execute("CREATE TABLE kept (name TEXT PRIMARY KEY, content BLOB)")
 
     def put(self, name: str, state: State) -> None:
