@@ -96,6 +96,13 @@ def test_the_changelog_is_about_this_version_and_has_each_heading_once() -> None
         assert not re.search(r"^### .*\n+(?=### |## |\Z)", part, flags=re.MULTILINE), "a heading without a line"
 
 
+def test_no_line_of_the_changelog_is_cut_off_or_said_twice() -> None:
+    items = re.findall(r"^- (.*(?:\n  .*)*)", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert not [item[-60:] for item in items if not item.endswith((".", "!", ")"))]
+    openings = [item[:60] for item in items]
+    assert not [opening for opening in set(openings) if openings.count(opening) > 1]
+
+
 def test_every_extra_has_a_trial_and_the_core_a_lower_bound(tool: Any) -> None:
     extras = importlib.import_module("tools.try_extras")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
