@@ -110,7 +110,11 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def searched_for(page: Page, words: str) -> None:
-    """Types into the page's search until it lists something: keys that come before its scripts run are lost."""
+    """Types into the page's search until it lists something.
+
+    Its script reads the field at every key and once right after the focus: words that are put there without keys are
+    not seen, but for the millisecond in between, and keys that come before the script runs are lost.
+    """
     from playwright.sync_api import TimeoutError as NothingListed
 
     for _ in range(12):
