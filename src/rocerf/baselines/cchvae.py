@@ -62,6 +62,7 @@ class CChvae:
     Parameters
     ----------
     model : LogisticModel, NeuralModel or EstimatorModel
+        Which has to accept the points.
     preset : "corrected" or "authors"
         Which scaling the autoencoder learns; see above.
     latent : int

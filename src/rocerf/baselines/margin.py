@@ -39,6 +39,7 @@ class Margin:
     Parameters
     ----------
     model : LogisticModel, NeuralModel or EstimatorModel
+        Which has to accept the points.
     margin : float, optional
         How far above the boundary the score (log-odds) has to be; with 0 it is :class:`rocerf.baselines.Scfe`. By
         default 0.2 for linear models and 2 for others: about the least with which 99 % of refused training people's

@@ -48,7 +48,8 @@ class AuthorsRocerf:
 
     Parameters
     ----------
-    model : LogisticModel, or any other, which is replaced by a linear stand-in around each person
+    model : LogisticModel, NeuralModel or EstimatorModel
+        One that is not logistic is replaced by a linear stand-in around each person.
     k : int or share
         Rows that are feared; a share such as ``"0.5%"`` is rounded *down*, as in the authors' code.
     cost : "l2" or "l1"

@@ -34,6 +34,7 @@ class Scfe:
     Parameters
     ----------
     model : LogisticModel, NeuralModel or EstimatorModel
+        Which has to accept the points.
     preset : "corrected" or "authors"
         By default the nearest accepted point: exactly for linear models, to first-order conditions for smooth ones.
         "authors" runs Wachter's search with the numbers of the paper's code (Adam with steps of 0.5, lambda from 2.5 by

@@ -39,7 +39,9 @@ class Feature:
     Parameters
     ----------
     name : str
+        The column, as the table calls it.
     kind : "continuous", "integer", "binary" or "categorical"
+        Which values it takes.
     label, unit : str
         Words for people.
     lower, upper : float

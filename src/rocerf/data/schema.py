@@ -40,6 +40,7 @@ class FeatureSchema:
     Parameters
     ----------
     features : sequence of Feature
+        One for each column of the table, in its order.
     relations : sequence of Relation or str
         Linear relations that must hold, such as "months_employed <= 12 * age"; a category is the column
         ``feature=category``, in backticks.

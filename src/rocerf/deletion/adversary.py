@@ -42,6 +42,7 @@ class Adversary:
     k : int or str
         A number of rows, or a share such as "0.5%".
     effort : "quick", "normal" or "thorough"
+        How many ways of searching are tried, and from how many starts.
     seed : int
         For random starts.
 

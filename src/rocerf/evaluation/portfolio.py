@@ -114,6 +114,7 @@ def portfolio(
     Parameters
     ----------
     explainer : Rocerf
+        Who answers, and under which promise.
     people : array or DataFrame (P, d), or Recourses
         Who is to be answered, or what :meth:`Rocerf.explain` of this explainer gave for them.
     groups : names of attributes, optional

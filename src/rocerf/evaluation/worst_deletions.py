@@ -60,6 +60,7 @@ def worst_deletions(
     Parameters
     ----------
     model : LogisticModel, NeuralModel or EstimatorModel
+        Whose training rows are deleted.
     answers : for each name a Recourses, or points (P, d)
         Who was not answered is left out.
     most : int or str

@@ -62,6 +62,7 @@ class Rocerf:
     Parameters
     ----------
     model : LogisticModel, NeuralModel or EstimatorModel
+        Who decides, with its training rows.
     k : int or str
         Deletions to withstand: a number, or a share of the training rows such as "0.5%" (rounded up). Only for
         "simulated" may it be left out: up to 5 % of the rows.

@@ -11,37 +11,37 @@ subject.
 
 **Parts.** What they give back are frozen records (``records.py``).
 
-``ledger.models``
-    ``register(explainer, actor=, label="") -> ModelVersion``, ``current()``, ``get(n)``, ``all()``,
-    ``explainer(n=None) -> Rocerf``.
-``ledger.people``
-    ``assign_rows({person: ids}, actor=)``, ``rows_of(person)``, ``update(person, values, actor=)`` (their data as they
-    are now: new letters are made from these), ``data_of(person)``, ``number_of(person)``.
-``ledger.letters``
-    ``issue(frame, valid_until=, actor=, language="en", options=1, idempotency_key=None) -> tuple[LetterRecord, ...]``
-    (frame in the model's columns, index: who), ``get(n)``, ``find(state=, person=, outstanding=, after=, limit=)``,
-    ``document(n) -> rocerf.Letter`` (what the person reads), ``history(n)``, ``withdraw(n, reason=, actor=)``,
-    ``expire()``, ``portfolio()`` (counts), ``due()`` (little is left of the budget),
-    ``renew([n, ...], actor=) -> Job``.
-``ledger.requests``
-    ``receive(person, actor=, rows=None, received=None, source="", idempotency_key=None) -> DeletionRequest``,
-    ``verify_identity(n, actor=, how="", colleague=None)``, ``preview(n or [n, ...], actor=, keep=True) -> Preview``,
-    ``approve(n, actor=, colleague=None)``, ``refuse(n, reason=, actor=)``, ``hold(n, reason=, actor=)``,
-    ``resume(n, actor=)``, ``extend(n, reason=, actor=)``, ``get(n)``, ``find(state=, person=, after=, limit=)``,
-    ``by_deadline(limit=)``.
-``ledger.deletions``
-    ``carry_out(n or [n, ...], actor=, broken=None, idempotency_key=None) -> Job`` (approved requests, one retraining),
-    ``due() -> (n, ...)`` (what must be carried out now), ``certificate(n) -> ErasureCertificate``
-    (``to_text(language)``, ``to_json()``).
-``ledger.jobs``
-    ``get(n) -> Job``, ``find(state=, after=, limit=)``, ``retry(n, actor=)``. ``rocerf.ledger.worker.Worker(ledger)``
-    does them: ``run_once() -> Job | None``, ``run(stop: threading.Event, every=1.0)`` (also expires letters and carries
-    out what is due).
-``ledger.copies``
-    ``backup(path, actor=)``, ``tell(path, actor=, kind=)``, ``paths()``: what every deletion removes.
-``ledger.audit``
-    ``events(after=, limit=, kind=, subject=)``, ``verify(anchor=None) -> ChainReport``, ``head()``,
-    ``note(kind, actor=, facts=)`` (events of the caller's own).
+- ``ledger.models``:
+  ``register(explainer, actor=, label="") -> ModelVersion``, ``current()``, ``get(n)``, ``all()``,
+  ``explainer(n=None) -> Rocerf``.
+- ``ledger.people``:
+  ``assign_rows({person: ids}, actor=)``, ``rows_of(person)``, ``update(person, values, actor=)`` (their data as they
+  are now: new letters are made from these), ``data_of(person)``, ``number_of(person)``.
+- ``ledger.letters``:
+  ``issue(frame, valid_until=, actor=, language="en", options=1, idempotency_key=None) -> tuple[LetterRecord, ...]``
+  (frame in the model's columns, index: who), ``get(n)``, ``find(state=, person=, outstanding=, after=, limit=)``,
+  ``document(n) -> rocerf.Letter`` (what the person reads), ``history(n)``, ``withdraw(n, reason=, actor=)``,
+  ``expire()``, ``portfolio()`` (counts), ``due()`` (little is left of the budget),
+  ``renew([n, ...], actor=) -> Job``.
+- ``ledger.requests``:
+  ``receive(person, actor=, rows=None, received=None, source="", idempotency_key=None) -> DeletionRequest``,
+  ``verify_identity(n, actor=, how="", colleague=None)``, ``preview(n or [n, ...], actor=, keep=True) -> Preview``,
+  ``approve(n, actor=, colleague=None)``, ``refuse(n, reason=, actor=)``, ``hold(n, reason=, actor=)``,
+  ``resume(n, actor=)``, ``extend(n, reason=, actor=)``, ``get(n)``, ``find(state=, person=, after=, limit=)``,
+  ``by_deadline(limit=)``.
+- ``ledger.deletions``:
+  ``carry_out(n or [n, ...], actor=, broken=None, idempotency_key=None) -> Job`` (approved requests, one retraining),
+  ``due() -> (n, ...)`` (what must be carried out now), ``certificate(n) -> ErasureCertificate``
+  (``to_text(language)``, ``to_json()``).
+- ``ledger.jobs``:
+  ``get(n) -> Job``, ``find(state=, after=, limit=)``, ``retry(n, actor=)``. ``rocerf.ledger.worker.Worker(ledger)``
+  does them: ``run_once() -> Job | None``, ``run(stop: threading.Event, every=1.0)`` (also expires letters and carries
+  out what is due).
+- ``ledger.copies``:
+  ``backup(path, actor=)``, ``tell(path, actor=, kind=)``, ``paths()``: what every deletion removes.
+- ``ledger.audit``:
+  ``events(after=, limit=, kind=, subject=)``, ``verify(anchor=None) -> ChainReport``, ``head()``,
+  ``note(kind, actor=, facts=)`` (events of the caller's own).
 
 **Errors** are :class:`rocerf.errors.LedgerError`: ``TransitionError`` (that step is not open from here),
 ``NotInLedgerError``, ``ErasedError``, ``LeaseLostError``, ``LedgerUnavailableError`` (try again later); bad values are

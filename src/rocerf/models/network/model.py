@@ -92,16 +92,24 @@ class NeuralModel(NetworkProposals, FirstOrderModel, Proposing):
 
         Parameters
         ----------
-        seed : for initialisation and the order of rows.
-        hidden_layers, width : layers and units in each; by default 2 of twice the number of columns, as in the
-            paper's code.
-        learning_rate, batch_size, epochs, weight_decay : of stochastic gradient descent on the cross entropy.
-        shuffle : a new order of the rows in each epoch; the paper's code keeps the given one.
-        scale : standardise columns inside the model. The scaling is kept when rows are deleted.
-        threshold : probability of the favourable label from which a person is accepted.
-        damping : added to the mean curvature's diagonal; "auto" is ``1 / (learning_rate x steps)``.
-        device : where networks live: "cpu", "cuda", ...
-        progress : called with (epochs done, in all); may raise to interrupt.
+        seed : int
+            For initialisation and the order of rows.
+        hidden_layers, width : int
+            Layers, and units in each; by default 2 of twice the number of columns, as in the paper's code.
+        learning_rate, batch_size, epochs, weight_decay : float or int
+            Of stochastic gradient descent on the cross entropy.
+        shuffle : bool
+            A new order of the rows in each epoch; the paper's code keeps the given one.
+        scale : bool
+            Standardise columns inside the model. The scaling is kept when rows are deleted.
+        threshold : float
+            Probability of the favourable label from which a person is accepted.
+        damping : float or "auto"
+            Added to the mean curvature's diagonal; "auto" is ``1 / (learning_rate x steps)``.
+        device : str
+            Where networks live: "cpu", "cuda", ...
+        progress : callable, optional
+            Called with (epochs done, in all); may raise to interrupt.
         """
         refuse_bare_rows(train)
         training = Training(learning_rate, batch_size, epochs, bool(shuffle), weight_decay).checked()
