@@ -339,7 +339,7 @@ def test_the_installed_way_in_works(files: Files, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(Recourses.from_json(done.stdout)) == 9
-    bad = [sys.executable, "-m", "rocerf.cli", "explain", "--train", "nothing.csv"]
+    bad = [sys.executable, "-m", "rocerf", "explain", "--train", "nothing.csv"]
     done = subprocess.run(bad, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("rocerf: Missing option")
