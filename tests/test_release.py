@@ -71,7 +71,11 @@ def test_an_sdist_without_tests_or_with_pictures_is_found(tool: Any, tmp_path: P
 
 def test_the_same_version_everywhere(built: tuple[Path, Path]) -> None:
     assert all(rocerf.__version__ in path.name for path in built)
-    assert f"\nversion: {rocerf.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {rocerf.__version__}\n" in citation
+    released = re.search(r"^date-released: (.*)$", citation, flags=re.MULTILINE)
+    assert released
+    assert f"\n## [{rocerf.__version__}] - {released[1]}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 def test_what_is_supported_is_said_once_and_the_same(tool: Any) -> None:

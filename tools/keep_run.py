@@ -9,8 +9,8 @@ changed files, or one in which something failed, is refused.
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 import sys
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def keep(run: Path, record: Path) -> Path:
     for name in ("settings.yaml", "run.json", *(f"{table}.csv" for table in COLUMNS)):
         content = (run / name).read_bytes()
         if Path(name).stem in PACKED:
-            (record / f"{name}.gz").write_bytes(gzip.compress(content, mtime=0))
+            (record / f"{name}.xz").write_bytes(lzma.compress(content, preset=9))
         else:
             (record / name).write_bytes(content)
     return write_report(record)

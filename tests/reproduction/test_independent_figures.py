@@ -9,8 +9,8 @@ for the same people. ``ROCERF_RECORD`` names the folder of another run to be hel
 from __future__ import annotations
 
 import csv
-import gzip
 import json
+import lzma
 import os
 import re
 from dataclasses import replace
@@ -36,7 +36,7 @@ SHARE = 20
 @cache
 def rows(table: str) -> list[dict[str, str]]:
     path = RECORD / f"{table}.csv"
-    text = path.read_text("utf-8") if path.is_file() else gzip.decompress(Path(f"{path}.gz").read_bytes()).decode()
+    text = path.read_text("utf-8") if path.is_file() else lzma.decompress(Path(f"{path}.xz").read_bytes()).decode()
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
+import lzma
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -182,7 +182,7 @@ def test_few_who_are_answered_well_are_no_validity(tmp_path: Path) -> None:
 
 def test_a_packed_table_is_read_too(run: Path, tmp_path: Path) -> None:
     build(tmp_path)
-    (tmp_path / "results.csv.gz").write_bytes(gzip.compress((tmp_path / "results.csv").read_bytes()))
+    (tmp_path / "results.csv.xz").write_bytes(lzma.compress((tmp_path / "results.csv").read_bytes()))
     (tmp_path / "results.csv").unlink()
     assert read_results(tmp_path).results.equals(read_results(run).results)
 

@@ -38,7 +38,7 @@ def recorded() -> Results:
 def test_nothing_but_tables_figures_and_records_is_kept() -> None:
     """In particular no row of anybody's data, and nothing large."""
     expected = {*(f"{name}.csv" for name in TABLES + TIDY), *(f"{name}.svg" for name in FIGURES)}
-    expected |= {"results.csv.gz", "report.html", "settings.yaml", "run.json"}
+    expected |= {"results.csv.xz", "report.html", "settings.yaml", "run.json"}
     assert {path.name for path in FOLDER.iterdir()} == expected
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 5e6
 
@@ -230,7 +230,7 @@ def networks() -> Results:
 
 
 def test_the_run_of_networks_says_where_it_was_made_and_how_much_of_it_is_there(networks: Results) -> None:
-    assert {path.suffix for path in NETWORKS.iterdir()} == {".csv", ".svg", ".gz", ".html", ".yaml", ".json"}
+    assert {path.suffix for path in NETWORKS.iterdir()} == {".csv", ".svg", ".xz", ".html", ".yaml", ".json"}
     assert networks.run["failed"] == networks.run["missing"] == {}
     made = {(part["code_sha256"], part["commit"], part["dirty"]) for part in networks.run["sessions"]}
     assert made == {(networks.run["code_sha256"], networks.run["commit"], False)}

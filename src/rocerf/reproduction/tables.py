@@ -29,7 +29,7 @@ Row = dict[str, Any]
 #: The columns that say of what a row of a table is.
 KEY = ("setting", "dataset", "model", "method")
 
-#: Files of a run and the columns read from them. Each may also be a .csv.gz; where there is no column `seed`, it is 0.
+#: Files of a run and the columns read from them. Each may also be a .csv.xz; where there is no column `seed`, it is 0.
 COLUMNS = {
     "results": (*KEY, "alpha", "trial", "validity"),
     "methods": (
@@ -164,7 +164,7 @@ def read_results(folder: Path) -> Results:
 def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
     import pandas as pd
 
-    packed = path.with_name(f"{path.name}.gz")
+    packed = path.with_name(f"{path.name}.xz")
     if not path.is_file() and not packed.is_file():
         if path.stem in OPTIONAL:
             return None
