@@ -118,7 +118,7 @@ def explain(
     kept = None if out is None or not fit else out.with_name(f"{out.stem}-pipeline.skops")
     _check_places(out, alternatives, save_explainer, kept, (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
-    asking = read_people(people, id_column=id_column)
+    asking = read_people(people, id_column=id_column, like=rows)
     given = None if schema is None else read_schema(schema)
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c, fit, validate=True), given)
     rules = rules_of(given, fitted, rows, immutable, free=free)

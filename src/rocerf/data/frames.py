@@ -116,9 +116,12 @@ class Frames:
         codes = np.array([_place(value, places) for value in column], dtype=np.intp)
         encoded = np.where(codes[:, None] >= 0, codes[:, None] == np.arange(len(places)), np.nan)
         known = ", ".join(map(in_words, feature.categories[:8]))
+        texts = all(isinstance(category, str) for category in feature.categories if category is not None)
+        wrong = {int(row): column.iloc[row] for row in np.flatnonzero(codes < 0)}
         return encoded, {
-            int(row): f"{feature.display!r} is {_shown(column.iloc[row])}, expected one of {known}"
-            for row in np.flatnonzero(codes < 0)
+            row: f"{feature.display!r} is {_shown(value)}, expected one of "
+            f"{'' if _fits(value, texts) else 'the texts '}{known}"
+            for row, value in wrong.items()
         }
 
     def missing(self, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
@@ -252,10 +255,24 @@ def _place(value: Any, places: Mapping[Any, int]) -> int:
     return places.get(value, -1) if isinstance(value, Hashable) and not isinstance(value, tuple) else -1
 
 
+def _fits(value: Any, texts: bool) -> bool:
+    """Whether a cell is of the kind of the categories, as far as they are all texts."""
+    return isinstance(value, str) or not texts or _is_gap(value)
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a cell is a missing value, of whatever kind."""
+    import pandas as pd
+
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
+
+
 def _shown(value: Any) -> str:
     """A cell in a message: short, whatever it is."""
+    if _is_gap(value):
+        return "missing"
     try:
-        text = repr(value)
+        text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python writes no whole number of thousands of digits
         text = f"a {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
