@@ -88,7 +88,7 @@ def test_the_schema_of_a_project_is_guessed_and_says_what_to_decide(begun: Path,
     assert schema["home"].categories == ("free", "own", "rent", None)
     assert (schema["age"].direction, schema["age"].private) == ("fixed", True)
     assert schema.guessed is not None
-    for said in ("Left out: clerk", "All values are multiples of 100", "Held fixed because of its name", "no value"):
+    for said in ("Left out: clerk", "All values are multiples of 100", "as --private says", "no value"):
         assert said in text
     assert not schema.validate(table[list(schema.names)].dropna())
 
@@ -113,6 +113,49 @@ def test_the_past_and_the_family_are_held_fixed_and_times_are_asked_about() -> N
     asked = [place for place, line in enumerate(lines) if "only passes by waiting?" in line]
     assert len(asked) == 1
     assert "years_in_job" in lines[asked[0] + 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed", "private"),
+    [
+        ("MALE", True, True),
+        ("applicant_race", True, True),
+        ("Geschlecht", True, True),
+        ("Staatsangehörigkeit", True, True),
+        ("MARRIED", True, False),
+        ("juv_fel_count", True, False),
+        ("Alter", True, False),
+        ("age", True, False),
+        ("Wohnung", False, False),
+        ("wage", False, False),
+        ("marketing", False, False),
+    ],
+)
+def test_what_nobody_can_change_is_fixed_and_what_hurts_is_not_printed(name: str, fixed: bool, private: bool) -> None:
+    from rocerf.cli.schema_comments import commented_schema
+
+    text = commented_schema(pd.DataFrame({name: ["a", "b", "a"], "x": [1, 2, 3]}), {}, [], [])
+    feature = FeatureSchema.from_yaml(text)[name]
+    assert (feature.direction == "fixed", feature.private) == (fixed, private)
+    assert ("private: false prints it" in text, "private: true keeps it" in text) == (private, fixed and not private)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["0", "1", "2"], "got 3: 0, 1, 2"),
+        (["good", "good", "good"], "got 1: good"),
+        (["good", "bad", ""], "got 1 row without one"),
+    ],
+)
+def test_labels_that_no_command_could_use_are_refused_before_anything_is_written(
+    run: Any, tmp_path: Path, labels: list[str], said: str
+) -> None:
+    pd.DataFrame({"x": [1, 2, 3], "y": labels}).to_csv(tmp_path / "rows.csv", index=False)
+    code, out, err = run("init", "rows.csv", "--label", "y", "--favourable", labels[0])
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not Path("project").exists()
 
 
 def test_people_to_try_are_the_rows_own_and_private(begun: Path, table: pd.DataFrame) -> None:
@@ -173,6 +216,15 @@ def test_a_pipeline_fitted_here_is_the_optimum_and_the_same_again(table: pd.Data
     accuracy = float(re.search(r"cross-validation: ([0-9.]+)%", said)[1])  # type: ignore[index]
     assert 55 < accuracy < 95
     assert "Left out of the model: 'clerk'" in said
+
+
+def test_a_column_that_tells_the_label_is_asked_about(table: pd.DataFrame) -> None:
+    frame, labels = table.drop(columns=["loan", "verdict", "clerk"]), table["verdict"].to_numpy()
+    assert not any("in other words" in sentence for sentence in fitted_here(frame, labels).sentences)
+    paid = np.where(labels == "good", "in full", "not at all")
+    said = fitted_here(frame.assign(paid_back=paid), labels).sentences[-1]
+    assert "does a column say the label in other words" in said
+    assert "'paid_back' decides most here" in said
 
 
 def test_explain_fits_says_so_and_keeps_the_pipeline(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: Parts of the cross-validation.
 FOLDS = 5
 
+#: Accuracy from which on a column may say the label in other words, and rows on which such a column is looked for.
+TOO_GOOD, LOOKED_AT = 0.95, 2000
+
 #: Where the fit stops, in the gradient: far below what decides anything.
 TOLERANCE = 1e-10
 
@@ -46,7 +49,8 @@ def fitted_here(frame: pd.DataFrame, labels: Any, *, c: float = 1.0, validate: b
         warnings.simplefilter("ignore")  # scikit-learn's remarks about categories that a part of the rows lacks
         accuracy = _accuracy(pipeline, used, labels, seed) if validate else None
     pipeline.fit(used, labels)
-    return Fitted(pipeline, tuple(map(str, used.columns)), tuple(_said(used, left_out, labels, accuracy)))
+    said = [*_said(used, left_out, labels, accuracy), *_perhaps_too_good(pipeline, used, labels, accuracy)]
+    return Fitted(pipeline, tuple(map(str, used.columns)), tuple(said))
 
 
 def text_columns(frame: pd.DataFrame) -> list[str]:
@@ -140,3 +144,29 @@ def _said(
         )
     said += [f"Left out of the model: {name!r}, since {why}." for name, why in left_out.items()]
     return said
+
+
+def _perhaps_too_good(
+    pipeline: Any, frame: pd.DataFrame, labels: Any, accuracy: tuple[float, int] | None
+) -> Sequence[str]:
+    """A question where the model hardly errs: does a column tell what became known only after the decision?"""
+    commonest = np.unique(np.asarray(labels), return_counts=True)[1].max() / len(frame)
+    if accuracy is None or accuracy[0] < TOO_GOOD or 1 - accuracy[0] > (1 - commonest) / 4:
+        return []
+    return [
+        f"Hardly ever wrong, which is rare: does a column say the label in other words, known only afterwards? "
+        f"{_weightiest(pipeline, frame)!r} decides most here. If it does, delete it from the file or from the schema."
+    ]
+
+
+def _weightiest(pipeline: Any, frame: pd.DataFrame) -> str:
+    """The column that moves scores most: whose own part of them, all else kept, differs most from row to row."""
+    rows = frame.iloc[:LOOKED_AT]
+    scores = pipeline.decision_function(rows)
+    parts = {}
+    for name in frame.columns:
+        same = rows.copy()
+        same[name] = rows[name].iloc[[0] * len(rows)].to_numpy()
+        same[name] = same[name].astype(rows[name].dtype)
+        parts[str(name)] = float(np.std(scores - pipeline.decision_function(same)))
+    return max(parts, key=lambda name: parts[name])
