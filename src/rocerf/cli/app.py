@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -62,11 +62,19 @@ def main() -> None:
             fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
         message = error.format_message() if hasattr(error, "format_message") else ""
         if message:
-            fail(f"{message.rstrip('.?')}; try 'rocerf --help'.", int(error.exit_code))
+            fail(_with_help(message, getattr(error, "ctx", None)), int(error.exit_code))
         raise SystemExit(int(error.exit_code)) from None
     if code == INTERRUPTED:
         fail("interrupted.", INTERRUPTED)
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _with_help(message: str, context: Any) -> str:
+    """What the command-line library says of a call, and where its options stand."""
+    said = message.replace("Value error, ", "").strip()  # its own word for a choice that there is not
+    called = " ".join(["rocerf", *filter(None, [getattr(context, "info_name", None)])]) if context else "rocerf"
+    where = "rocerf --help" if context is None or context.parent is None else f"{called} --help"
+    return f"{said} See '{where}'." if said.endswith("?") else f"{said.rstrip('.')}; see '{where}'."
 
 
 def _leave_quietly() -> NoReturn:

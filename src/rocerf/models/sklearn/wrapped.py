@@ -166,7 +166,8 @@ def _calibrated(pipeline: Any) -> list[Any] | None:
         raise UnsupportedModelError(
             f"Expected one classifier under the calibration, got {len(parts)} different ones whose probabilities are "
             "averaged; fit CalibratedClassifierCV(..., ensemble=False), calibrate one that is fitted already "
-            "(sklearn.frozen.FrozenEstimator), or take it over for promise='simulated' with otherwise='estimator'."
+            "(sklearn.frozen.FrozenEstimator), or take it over for the promises 'retrained' and 'simulated' with "
+            "otherwise='estimator'."
         )
     return parts
 
@@ -200,8 +201,8 @@ def _lowest(reached: Callable[[Array], Array], threshold: float) -> float:
         falls = "falls somewhere" if (np.diff(heights) < 0).any() else f"stays below the threshold {threshold:g}"
         raise UnsupportedModelError(
             f"Expected a calibration that never falls as the score rises and reaches the threshold, got one that "
-            f"{falls}; leave the calibration out, or take the classifier over for promise='simulated' with "
-            "otherwise='estimator'."
+            f"{falls}; leave the calibration out, or take the classifier over for the promises 'retrained' "
+            "and 'simulated' with otherwise='estimator'."
         )
     for _ in range(HALVINGS):
         middle = (low + high) / 2
