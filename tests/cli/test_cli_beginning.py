@@ -18,7 +18,7 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf
-from rocerf.cli.fitting import TOLERANCE, fitted_here
+from rocerf.cli.fitting import TOLERANCE, fitted_here, looks_like_ids, unusable
 from rocerf.models.sklearn.skops_file import load_skops_pipeline
 
 
@@ -195,6 +195,43 @@ def test_no_project_and_no_clear_label_are_said(run: Any, table: pd.DataFrame, t
     assert "Expected --favourable" in run("init", "loans.csv", "--label", "verdict").err
     assert run("init", "loans.csv", "--label", "verdict", "--favourable", 1).code == 0
     assert "a new folder" in run("init", "loans.csv", "--label", "verdict", "--favourable", 1).err
+
+
+def test_incomes_that_all_differ_are_no_ids_and_a_schema_leaves_out_what_fit_does(run: Any) -> None:
+    n = 150
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame(
+        {
+            "row": np.arange(1000, 1000 + n),
+            "income": rng.permutation(np.arange(n) * 311 + 9_000),
+            "customer_no": rng.permutation(np.arange(n) * 997 + 5),
+            "day": [f"2026-01-{i:03d}" for i in range(n)],
+            "home": rng.choice(["own", "rent"], n),
+            "ok": rng.choice([0, 1], n),
+        }
+    )
+    assert looks_like_ids(rows) == ["row", "customer_no", "day"]
+    assert list(unusable(rows)) == ["row", "customer_no", "day"]
+    assert list(unusable(rows, chosen=True)) == ["day"]
+    rows.to_csv("rows.csv", index=False)
+    code, _, err = run("schema", "--train", "rows.csv", "--label", "ok", "--out", "s.yaml")
+    assert code == 0, err
+    assert "Left out: 'day'" in err
+    assert "Held fixed: 'customer_no'" in err
+    schema = FeatureSchema.from_yaml(Path("s.yaml"))
+    assert [(f.name, str(f.direction)) for f in schema if f.name != "home"] == [
+        ("row", "fixed"),
+        ("income", "any"),
+        ("customer_no", "fixed"),
+    ]
+    base = options_of(
+        "explain --train rows.csv --label ok --favourable 1 --people rows.csv --k 1 --promise plain --fit"
+    )
+    done = run(*base, "--schema", "s.yaml", "--json")  # what was written can be used
+    assert done.code == 0, done.err
+    pd.DataFrame({"other": [1, 2], "home": ["own", "rent"], "ok": [0, 1]}).to_csv("other.csv", index=False)
+    refused = run(*base[:2], "other.csv", *base[3:], "--schema", "s.yaml").err
+    assert "the columns of the schema among the training rows, got none named 'row', 'income'" in refused
 
 
 # --- fit --------------------------------------------------------------------------------------------

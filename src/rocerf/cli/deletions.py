@@ -69,7 +69,8 @@ def attack(
         written.complain()
         return
     say(
-        f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} rows that was tried "
+        f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} "
+        f"{'row' if adversary.k == 1 else 'rows'} that was tried "
         f"({int(attacks.retrainings.sum())} models retrained; searches: {', '.join(attacks.searches)})."
     )
     _print_worst(attacks, SURVIVE)
