@@ -193,6 +193,8 @@ def test_no_project_and_no_clear_label_are_said(run: Any, table: pd.DataFrame, t
     table.assign(verdict=(table["verdict"] == "good").astype(int)).to_csv(tmp_path / "loans.csv", index=False)
     assert "found none; rocerf init writes one" in run("--project", "nothing", "explain").err
     assert "Expected --favourable" in run("init", "loans.csv", "--label", "verdict").err
+    asked = run("init", "loans.csv", "--label", "verdict", "--favourable", 1, "--people", "nobody.csv")
+    assert "Expected a file at nobody.csv, found none" in asked.err
     assert run("init", "loans.csv", "--label", "verdict", "--favourable", 1).code == 0
     assert "a new folder" in run("init", "loans.csv", "--label", "verdict", "--favourable", 1).err
 

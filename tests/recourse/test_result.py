@@ -337,5 +337,5 @@ def test_endless_nesting_is_no_json_of_ours(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"gone\.json.*check the path"):
+    with pytest.raises(FileFormatError, match=r"found nothing at .*gone\.json; check the path"):
         Recourses.from_json(tmp_path / "gone.json")

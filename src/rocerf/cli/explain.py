@@ -291,9 +291,8 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
 
     recourses = batches[0]
     settings = recourses.settings
-    table = new_table(
-        f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
-    )
+    people = "1 person" if len(recourses) == 1 else f"{len(recourses)} people"
+    table = new_table(f"{people}, k = {settings.k} of {settings.training_rows} rows", ["status", "people"])
     counts: dict[str, int] = {}
     for status in recourses.statuses:
         counts[status.code] = counts.get(status.code, 0) + 1

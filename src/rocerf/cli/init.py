@@ -48,6 +48,8 @@ def init(
     check_targets([Target("--out", out, folder=True)], (rows, people))
     if (out / SETTINGS).exists():
         raise FileFormatError(f"Expected a new folder for the project, got {out}, which has one; choose another --out.")
+    if people is not None and not people.exists():
+        raise FileFormatError(f"Expected a file at {people}, found none; check the path, or leave --people out.")
     table = read_table(rows, train_id_column)
     ids = train_id_column or next(iter(looks_like_ids(table.drop(columns=label, errors="ignore"))), None)
     hoped = favourable if favourable is not None or label not in table else _hoped_for(table[label], label)
