@@ -68,8 +68,16 @@ def test_points_between_semicolons_and_commas_in_texts_stay(tmp_path: Path) -> N
 @pytest.mark.parametrize(("encoding", "told"), [("cp1252", "WINDOWS-1252"), ("utf-16", "UTF-16")])
 def test_other_encodings_are_refused_with_the_way_out(tmp_path: Path, encoding: str, told: str) -> None:
     path = _written(tmp_path / "a.csv", "a,b\n1,Müller\n", encoding)
-    with pytest.raises(FileFormatError, match=f"UTF-8 in a.csv, got other bytes in line .*iconv -f {told}"):
+    with pytest.raises(
+        FileFormatError, match=f"in UTF-8, got bytes that do not decode as that .in line .*iconv -f {told}"
+    ):
         read_table(path)
+
+
+def test_what_is_no_text_at_all_is_not_to_be_converted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"PK\x03\x04\x14\x00\xff\x00")
+    with pytest.raises(FileFormatError, match="no text .a spreadsheet or an archive.*export it as CSV"):
+        read_table(tmp_path / "a.csv")
 
 
 def test_codes_with_leading_zeros_are_texts(tmp_path: Path) -> None:

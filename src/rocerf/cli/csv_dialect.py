@@ -36,8 +36,13 @@ def content_of(path: Path) -> bytes:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         likely = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
+        if likely != "UTF-16" and b"\x00" in content:
+            raise FileFormatError(
+                f"Expected a readable table at {path}, got something that is no text (a spreadsheet or an archive?); "
+                "export it as CSV in UTF-8."
+            ) from None
         raise FileFormatError(
-            f"Expected text in UTF-8 in {path.name}, got other bytes in line {line} (0x{content[error.start]:02x}); "
+            f"Expected a readable table at {path}, in UTF-8, got bytes that do not decode as that (in line {line}); "
             f"save it as UTF-8 (spreadsheets: 'CSV UTF-8'), or convert it, perhaps with iconv -f {likely} -t UTF-8."
         ) from None
     return content

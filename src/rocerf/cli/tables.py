@@ -43,7 +43,7 @@ def read_table(path: Path, id_column: str | None = None, texts: Collection[str] 
         said = str(error).strip().rstrip(".")
         raise FileFormatError(f"Expected a readable table at {path}, got an error: {said}; check the file.") from error
     raise FileFormatError(
-        f"Expected a .csv, .csv.gz, .tsv, .parquet, .json or .jsonl file, got {path.name}; convert it first."
+        f"Expected a .csv, .csv.gz, .parquet, .tsv, .json or .jsonl file, got {path.name}; convert it first."
     )
 
 
