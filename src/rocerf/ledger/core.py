@@ -19,7 +19,7 @@ from rocerf.ledger.database import Database
 from rocerf.ledger.deadlines import day_of
 from rocerf.ledger.failpoints import reached
 from rocerf.ledger.keys import SUBJECT, KeyFile, opened, sealed
-from rocerf.ledger.tables import Base, PayloadRow, SubjectRow
+from rocerf.ledger.tables import Base, JobRow, LetterRow, PayloadRow, RequestRow, SubjectRow
 
 #: What the time is; tests let it jump.
 Clock = Callable[[], datetime]
@@ -162,6 +162,10 @@ class Core:
         """A keyed hash of what came with an idempotency key: another body under the same key is told from it."""
         return self.keys.tag("body\0" + json.dumps(body, sort_keys=True, default=str))
 
+    def key_hash(self, key: str | None, use: str) -> str | None:
+        """A caller's idempotency key as it is kept: a keyed hash, since it may name somebody."""
+        return None if key is None else keyed(self.keys, hashlib.sha256(f"{use}\0{key}".encode()).hexdigest())
+
     def put(self, session: Session, parts: Iterable[tuple[str, int, str, int, bytes]]) -> None:
         """Keep personal parts: (kind, owner, part, subject, content), each under its subject's key, in place of any."""
         given = list(parts)
@@ -207,9 +211,20 @@ def about(kind: str, owner: int, part: str) -> str:
     return f"{kind}/{owner}/{part}"
 
 
-def key_hash(key: str | None, use: str) -> str | None:
-    """A caller's idempotency key as it is kept: hashed, since it may name somebody."""
-    return None if key is None else hashlib.sha256(f"{use}\0{key}".encode()).hexdigest()
+#: How a hash begins that was made with a key. Before, idempotency keys were hashed without one.
+KEYED = "keyed:"
+
+
+def keyed(keys: KeyFile, hashed: str) -> str:
+    """A hash hashed once more with a key: with the database alone nothing can be tried."""
+    return KEYED + keys.tag(f"idempotency\0{hashed}")
+
+
+def key_older_hashes(session: Session, keys: KeyFile) -> None:
+    """Make what an earlier release kept of idempotency keys into what is kept now."""
+    for table, column in ((RequestRow, "idempotency"), (JobRow, "idempotency"), (LetterRow, "issue_key")):
+        for row in session.scalars(select(table).where(getattr(table, column).not_like(f"{KEYED}%"))):
+            setattr(row, column, keyed(keys, getattr(row, column)))
 
 
 def check_same_body(before: str | None, now: str) -> None:

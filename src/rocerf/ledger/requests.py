@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from rocerf.errors import OptionError, TransitionError
 from rocerf.ledger import deadlines, previews
-from rocerf.ledger.core import Core, check_same_body, found_or_refused, key_hash
+from rocerf.ledger.core import Core, check_same_body, found_or_refused
 from rocerf.ledger.models import Models
 from rocerf.ledger.people import People, plain
 from rocerf.ledger.records import DeletionRequest, Preview
@@ -57,7 +57,7 @@ class Requests:
         call's request is given back, if it was about the same (or had the same ``fingerprint``, where one is given);
         and so is the one that is open, where somebody asks again.
         """
-        key = key_hash(idempotency_key, "request")
+        key = self.core.key_hash(idempotency_key, "request")
         named = None if rows is None else json.dumps([plain(row) for row in rows]).encode()
         told = (named or b"").decode(), None if received is None else received.isoformat(), source
         body = self.core.print_of("receive", person, *(told if fingerprint is None else [fingerprint]))
