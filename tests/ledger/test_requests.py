@@ -19,6 +19,7 @@ from rocerf.ledger import Ledger, LetterState, RequestState, core
 from rocerf.ledger.overview import Overview
 from rocerf.ledger.states import LETTER_WAYS, REQUEST_WAYS, check_letter, check_request
 from rocerf.ledger.tables import RequestRow
+from rocerf.ledger.worker import Worker
 
 
 def test_a_request_goes_its_way_to_approval_and_no_other(tmp_path: Path) -> None:
@@ -171,6 +172,20 @@ def test_idempotency_keys_cannot_be_tried_with_the_database_alone(
     new = opened(tmp_path / "new", url=database())
     new.requests.receive("owner-1", actor="desk", idempotency_key=key)
     assert not kept(new) & guesses
+
+
+def test_what_was_looked_at_is_not_replaced_once_it_is_done(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 2)
+    done, refused = approved(ledger, "owner-2"), ledger.requests.receive("owner-3", actor="desk").id
+    ledger.requests.refuse(refused, reason="not proven", actor="dpo")
+    ledger.deletions.carry_out(done, actor="dpo")
+    Worker(ledger).run_once()
+    before, head = Overview(ledger.core).previewed(done), ledger.audit.head()
+    for wanted in (done, refused, [done, refused]):
+        with pytest.raises(TransitionError, match="nothing to preview"):
+            ledger.requests.preview(wanted, actor="dpo")
+    assert (Overview(ledger.core).previewed(done), ledger.audit.head()) == (before, head)
+    assert ledger.requests.preview(done, actor="dpo", keep=False).rows == 0
 
 
 def test_rows_of_somebody_whose_deletion_was_previewed_stay_those_that_were_looked_at(tmp_path: Path) -> None:

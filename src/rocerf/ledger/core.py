@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Literal, get_args
@@ -20,6 +20,7 @@ from rocerf.ledger.deadlines import day_of
 from rocerf.ledger.failpoints import reached
 from rocerf.ledger.keys import SUBJECT, KeyFile, opened, sealed
 from rocerf.ledger.tables import Base, JobRow, LetterRow, PayloadRow, RequestRow, SubjectRow
+from rocerf.ledger.written import as_written
 
 #: What the time is; tests let it jump.
 Clock = Callable[[], datetime]
@@ -127,36 +128,39 @@ class Core:
 
     def subject(self, session: Session, name: str) -> int:
         """The number of the person that the user calls so, a new one if there is none; their key is made."""
-        tag = self.keys.tag(name)
-        found = session.scalar(select(SubjectRow.id).where(SubjectRow.tag == tag))
-        if found is None:
-            row = SubjectRow(tag=tag)
-            session.add(row)
-            session.flush()
-            found = row.id
-        self.keys.made(SUBJECT, [found])
-        return found
+        return self.subjects(session, [name])[name]
 
     def subjects(self, session: Session, names: Iterable[str]) -> dict[str, int]:
         """As :meth:`subject` for many people at once."""
-        tags = {self.keys.tag(name): name for name in names}
-        known = _found_tags(session, tags)
-        new = [{"tag": tag} for tag in tags if tag not in known]
+        tags = {name: self._tags(name) for name in names}
+        known = self._known(session, tags)
+        new = dict.fromkeys(own[0] for name, own in tags.items() if name not in known)
         if new:
-            session.execute(insert(SubjectRow), new)
-            known = _found_tags(session, tags)
+            session.execute(insert(SubjectRow), [{"tag": tag} for tag in new])
+            known = self._known(session, tags)
         self.keys.made(SUBJECT, known.values())
-        return {tags[tag]: number for tag, number in known.items()}
+        return known
 
     def known_subject(self, session: Session, name: str) -> int:
         """The number of somebody who is in the ledger."""
-        found = session.scalar(select(SubjectRow.id).where(SubjectRow.tag == self.keys.tag(name)))
+        found = self._known(session, {name: self._tags(name)}).get(name)
         if found is None:
             raise NotInLedgerError(
                 "Expected a person whom the ledger knows, got one whom it does not, or who was erased; check the "
                 "reference."
             )
         return found
+
+    def _tags(self, name: str) -> tuple[str, ...]:
+        """The keyed hash of what somebody is called; then the one that earlier releases made where it was written
+        otherwise."""
+        return tuple(dict.fromkeys((self.keys.tag(as_written(name)), self.keys.tag(name))))
+
+    def _known(self, session: Session, tags: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+        """The numbers of those of these people who are there, by name."""
+        found = _found_tags(session, (tag for own in tags.values() for tag in own))
+        numbers = {name: next((found[tag] for tag in own if tag in found), None) for name, own in tags.items()}
+        return {name: number for name, number in numbers.items() if number is not None}
 
     def print_of(self, *body: Any) -> str:
         """A keyed hash of what came with an idempotency key: another body under the same key is told from it."""

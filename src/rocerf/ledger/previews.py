@@ -15,6 +15,7 @@ from rocerf.ledger.outstanding import Outstanding
 from rocerf.ledger.people import People
 from rocerf.ledger.records import LetterBudget, Preview
 from rocerf.ledger.tables import LetterRow, RequestRow
+from rocerf.ledger.written import as_written
 
 
 def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) -> Preview:
@@ -62,8 +63,8 @@ def split(own: Sequence[Any], ids: Sequence[Any]) -> tuple[list[Any], list[Any]]
     An id that came as text, as from a form, means the row whose id is written so: "17" is row 17, unless there is a row
     "17". That a row stays because of how its id was written must not happen.
     """
-    exact, written = set(own), {str(row): row for row in own}
-    found = [i if i in exact else written.get(str(i)) for i in ids]
+    exact, written = set(own), {as_written(row): row for row in own}
+    found = [i if i in exact else written.get(as_written(i)) for i in ids]
     ours = list(dict.fromkeys(row for row in found if row is not None))
     return ours, [i for i, row in zip(ids, found, strict=True) if row is None]
 

@@ -266,6 +266,7 @@ def preview(ledger: Ledger, number: int, reader: Reader) -> Preview | None:
         letters=kept.summary["letters"],
         breaks=kept.summary["broken"],
         withdrawn=kept.summary["withdrawn"],
+        elsewhere=kept.summary["rows_elsewhere"],
         affected=tuple(
             Affected(
                 letter=str(one.letter),
