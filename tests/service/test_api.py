@@ -303,6 +303,8 @@ def test_odd_people_are_told_what_is_wrong(desk: Desk) -> None:
         assert answer.status_code in (201, 422), answer.text
         if answer.status_code == 201:  # a letter that says so, and promises nothing
             assert not answer.json()["letters"][0]["answered"]
+    quoted = officer.post("/api/v1/letters", json={"people": [{**one, "values": {**one["values"], "debt": "Erika's"}}]})
+    assert "in column 'debt' (for example '...')" in quoted.json()["detail"]
     twice = officer.post("/api/v1/letters", json={"people": [one, one]})
     assert (twice.status_code, twice.json()["detail"][:26]) == (422, "Expected each person once,")
     nothing = b'{"people": [{"person": "x", "values": {"income": NaN}}]}'

@@ -78,7 +78,7 @@ def serve(
     """Run the service: letters, deletion requests, pages; prints its address and, at first, a token."""
     _check_extra()
     from rocerf.service.app import create_app
-    from rocerf.service.logs import to_stream
+    from rocerf.service.logs import others_to, to_stream
     from rocerf.service.resolving import known_by_name, resolver_at
     from rocerf.service.server import access_of, first_tokens, has_model, working
     from rocerf.service.server import serve as answer
@@ -103,7 +103,7 @@ def serve(
         access = access_of(ledger)
         _show(first_tokens(access, every_role=demo, another=admin_token))
         app = create_app(ledger, access=access, resolver=resolving)
-        to_stream()
+        others_to(to_stream())
         if not no_worker:
             open_things.enter_context(working(ledger))  # another process: readers do not wait for it
         say(f"Listening at http://{host}:{port} (interrupt to end)")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -10,6 +12,7 @@ from fastapi import Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from rocerf.errors import DataError, SchemaError
 from rocerf.ledger import LetterState
 from rocerf.service.fields import After, Column, IdempotencyKey, Limit, Number, Person, Reason, Value, not_past
 from rocerf.service.guard import Caller, guarded_router
@@ -97,6 +100,18 @@ class LetterDocument(BaseModel):
     options: list[dict[str, Any]]
 
 
+@contextmanager
+def _quoting_nobody(people: list[PersonNow]) -> Iterator[None]:
+    """Errors without the values that they quote to who calls the library: answers are kept on their way."""
+    try:
+        yield
+    except (DataError, SchemaError) as error:
+        said = str(error)
+        for value in {value for one in people for value in one.values.values() if isinstance(value, str)}:
+            said = said.replace(repr(value), "'...'")
+        raise type(error)(said) from None
+
+
 @router.post("/letters", status_code=201, responses=documented(401, 403, 409, 413, 422, 429, 503))
 def issue(ledger: TheLedger, caller: Caller, wanted: NewLetters, key: IdempotencyKey = None) -> Letters:
     """A letter for each person, in their order; whoever cannot be answered gets one that says so.
@@ -107,14 +122,15 @@ def issue(ledger: TheLedger, caller: Caller, wanted: NewLetters, key: Idempotenc
 
     names = [one.person for one in wanted.people]
     frame = pd.DataFrame([dict(one.values) for one in wanted.people], index=pd.Index(names, dtype=object))
-    issued = ledger.letters.issue(
-        frame,
-        valid_until=not_past(wanted.valid_until, ledger.core.today()),
-        actor=caller.actor,
-        language=wanted.language,
-        options=wanted.options,
-        idempotency_key=own_key(caller, key),
-    )
+    with _quoting_nobody(wanted.people):
+        issued = ledger.letters.issue(
+            frame,
+            valid_until=not_past(wanted.valid_until, ledger.core.today()),
+            actor=caller.actor,
+            language=wanted.language,
+            options=wanted.options,
+            idempotency_key=own_key(caller, key),
+        )
     return Letters(letters=[LetterView.of(letter, caller) for letter in issued])
 
 

@@ -16,6 +16,7 @@ from rocerf.errors import NotInLedgerError
 from rocerf.ledger import Ledger, Policy, RowSource
 from rocerf.ledger.access import Access, IssuedToken, Role
 from rocerf.ledger.worker import Worker
+from rocerf.service.logs import others_to, to_stream
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -99,6 +100,7 @@ def _work(url: str, keys: Path, policy: Policy, rows: RowSource | None, parent: 
                 stop.set()
 
     threading.Thread(target=watch, daemon=True).start()
+    others_to(to_stream())
     with Ledger.open(url, keys=keys, policy=policy, rows=rows) as ledger:
         Worker(ledger).run(stop)
 
