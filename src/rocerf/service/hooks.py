@@ -106,10 +106,12 @@ class PolicyAnswer(BaseModel):
 
     derived_identity: dict[str, str] = {}
     halt: bool = Field(description="Whether somebody should look first: outstanding letters would break.")
-    known: bool = Field(description="Whether this is about a deletion, and the person is in the ledger.")
+    known: bool = Field(
+        description="Whether this is about a deletion, and the person is in the ledger.", examples=[True]
+    )
     deletion: DeletionView | None = None
     preview: PreviewView | None = None
-    job: JobView | None = None
+    job: JobView | None = Field(default=None, examples=[None])
 
 
 @router.post("/deletion", status_code=202, responses=_PROBLEMS)

@@ -91,13 +91,15 @@ class LetterDocument(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     format: Literal["rocerf-letter/1"]
-    language: str
-    person: str | int
+    language: str = Field(examples=["en"])
+    person: str | int = Field(examples=["customer-17"])
     issued: date
     valid_until: date | None
-    status: str
-    message: str
-    options: list[dict[str, Any]]
+    status: str = Field(examples=["answered"])
+    message: str = Field(examples=["This letter says what could be changed."])
+    options: list[dict[str, Any]] = Field(
+        examples=[[{"changes": [{"feature": "duration", "label": "credit duration", "from": 42, "to": 23}]}]]
+    )
 
 
 @contextmanager
