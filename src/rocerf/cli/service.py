@@ -80,13 +80,14 @@ def serve(
     from rocerf.service.app import create_app
     from rocerf.service.logs import others_to, to_stream
     from rocerf.service.resolving import known_by_name, resolver_at
-    from rocerf.service.server import access_of, first_tokens, has_model, working
+    from rocerf.service.server import access_of, address_of, first_tokens, has_model, listen, working
     from rocerf.service.server import serve as answer
 
     if demo and model is not None:
         raise OptionError("Expected --demo or --model, got both; drop one.")
     resolving = known_by_name if resolver is None else resolver_at(resolver)
     with ExitStack() as open_things:
+        listening = open_things.enter_context(listen(host, port))
         if demo and database is None:
             database = f"sqlite:///{open_things.enter_context(tempfile.TemporaryDirectory())}/ledger.db"
         source = _rows(rows, rows_label, rows_id, rows_weight, rows_mask)
@@ -106,8 +107,8 @@ def serve(
         others_to(to_stream())
         if not no_worker:
             open_things.enter_context(working(ledger))  # another process: readers do not wait for it
-        say(f"Listening at http://{host}:{port} (interrupt to end)")
-        answer(app, host=host, port=port, proxy=proxy)
+        say(f"Listening at {address_of(listening)} (interrupt to end)")
+        answer(app, listening=listening, proxy=proxy)
 
 
 def worker(
