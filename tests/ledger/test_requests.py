@@ -299,6 +299,15 @@ def test_a_preview_is_what_retraining_from_nothing_says_and_touches_nothing(tmp_
     assert all(budget.used_after == 12 and not budget.within for budget in preview.budgets)
 
 
+def test_rows_of_people_who_did_not_ask_are_counted(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 2)
+    one = ledger.requests.receive("owner-1", actor="desk", rows=["row-1", "row-2", "row-99"]).id
+    two = ledger.requests.receive("owner-2", actor="desk").id
+    previews = [ledger.requests.preview(numbers, actor="dpo") for numbers in (one, two, [one, two])]
+    assert [(found.rows, found.rows_of_others) for found in previews] == [(3, 1), (1, 0), (3, 0)]
+    assert previews[0].summary()["rows_of_others"] == 1
+
+
 def test_letters_are_kept_and_read_back(tmp_path: Path) -> None:
     clock = Clock()
     ledger = filled(opened(tmp_path, clock))

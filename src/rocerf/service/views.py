@@ -163,6 +163,9 @@ class PreviewView(BaseModel):
     made: datetime
     rows: int = Field(description="Training rows that would go.")
     rows_elsewhere: int = Field(description="Ids of the requests that are no rows of this model.", examples=[0])
+    rows_of_others: int = Field(
+        description="Ids of the requests that are noted as rows of people who did not ask.", examples=[0]
+    )
     letters: int = Field(description="Outstanding letters that were looked at.", examples=[40])
     broken: int
     broken_within_promise: int = Field(examples=[0])

@@ -190,17 +190,19 @@ def test_a_deletion_that_finds_nothing_is_said_before_it_is_approved(tmp_path: P
     desk = desk_in(tmp_path, letters=1)
     client = desk.browser(Role.PROTECTION)
     texts = {"nothing": said("preview.nothing_known"), "elsewhere": said("preview.elsewhere", rows=2)}
+    texts["others"] = said("preview.of_others", rows=1)
 
     def warned(person: str, **given: Any) -> set[str]:
         number = desk.ledger.requests.receive(person, actor="desk", **given).id
         desk.ledger.requests.verify_identity(number, actor="desk")
         desk.ledger.requests.preview(number, actor="dpo")
-        page = client.get(f"/requests/{number}").text
+        page = html.unescape(client.get(f"/requests/{number}").text)
         return {name for name, text in texts.items() if text in page}
 
     assert warned("Owner-7") == {"nothing"}
     assert warned("somebody", rows=["ROW-8", "row-999"]) == {"elsewhere"}
     assert warned("owner-7") == set()
+    assert warned("owner-8", rows=["row-8", "row-9 "]) == {"others"}  # owner-9's, who does not ask
     assert warned(str(desk.ledger.letters.document(1).person)) == set()
 
 

@@ -79,6 +79,7 @@ STEP_EVENTS: Mapping[RequestState, str] = {
 SELDOM = frozenset(
     {
         "rows_elsewhere",
+        "rows_of_others",
         "unwritten",
         "beyond_promise",
         "broken_within_promise",
@@ -267,6 +268,7 @@ def preview(ledger: Ledger, number: int, reader: Reader) -> Preview | None:
         breaks=kept.summary["broken"],
         withdrawn=kept.summary["withdrawn"],
         elsewhere=kept.summary["rows_elsewhere"],
+        of_others=kept.summary.get("rows_of_others", 0),
         affected=tuple(
             Affected(
                 letter=str(one.letter),

@@ -142,6 +142,8 @@ class Preview:
     more: int = 0
     #: Row ids of the request that are no rows of the model.
     elsewhere: int = 0
+    #: Row ids of the request that are noted as other people's.
+    of_others: int = 0
 
     @property
     def nothing_known(self) -> bool:
