@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,14 @@ from rocerf.types import Array
 if TYPE_CHECKING:
     import pandas as pd
 
+
+#: Floating-point types of pandas with fewer than 64 bits.
+NARROW: Mapping[str, type[np.float32 | np.float16]] = {
+    "float32": np.float32,
+    "float[pyarrow]": np.float32,
+    "float16": np.float16,
+    "halffloat[pyarrow]": np.float16,
+}
 
 #: Characters of a cell in a message.
 LONGEST_SHOWN = 60
@@ -68,6 +77,37 @@ class Frames:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of schema space."""
         return self.schema.columns
+
+    @cached_property
+    def narrow(self) -> NDArray[np.bool_]:
+        """Columns of schema space whose numbers the user keeps in fewer than 64 bits, and which have no steps, (d,)."""
+        return np.array(
+            [
+                feature.kind is Kind.CONTINUOUS and feature.step is None and self._held_as(feature.name) is not None
+                for feature in self.schema.column_features
+            ],
+            bool,
+        )
+
+    def _held_as(self, name: str) -> type[np.float32 | np.float16] | None:
+        """The narrow type of floating-point numbers that a column has, if it has one."""
+        return NARROW.get(self.dtypes.get(name, "float64").lower())
+
+    def next_held(self, column: int, number: float, towards: float) -> float:
+        """The number itself, where a narrow column of schema space can hold it, or else the next one that it can.
+
+        >>> import pandas as pd
+        >>> df = pd.DataFrame({"income": np.array([1.5, 2.5, 2.25], "float32")})
+        >>> frames = Frames.of(FeatureSchema.from_frame(df), df)
+        >>> frames.next_held(0, 0.1, np.inf), frames.next_held(0, 2.5, np.inf)
+        (0.10000000149011612, 2.5)
+        """
+        kind = self._held_as(self.schema.column_features[column].name)
+        assert kind is not None
+        with np.errstate(over="ignore"):  # beyond what the type can hold
+            held = kind(number)
+            beyond = float(held) < number if towards > number else float(held) > number
+            return float(np.nextafter(held, kind(towards)) if beyond else held)
 
     def are_of(self, X: Any) -> bool:
         """Whether X is a DataFrame with the user's own columns, and not a table of points of schema space.
