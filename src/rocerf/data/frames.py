@@ -215,8 +215,12 @@ class Frames:
     def _categories(self, feature: Feature, values: Array, given: NDArray[np.bool_], dtype: str) -> pd.Series[Any]:
         import pandas as pd
 
-        names = np.empty(len(values), dtype=object)
         places = np.where(given[:, None], values, 0.0).argmax(axis=1)
+        if given.all() and None not in feature.categories:
+            known = self._known(feature, dtype)
+            if known is not None:
+                return known.take(places).reset_index(drop=True)
+        names = np.empty(len(values), dtype=object)
         names[:] = [feature.categories[place] if ok else None for place, ok in zip(places, given, strict=True)]
         if dtype == "category":
             categories = [category for category in feature.categories if category is not None]
@@ -230,6 +234,20 @@ class Frames:
         except (TypeError, ValueError, NotImplementedError):  # categories that this type cannot hold
             return texts
         return series if series.dropna().tolist() == texts.dropna().tolist() else texts
+
+    def _known(self, feature: Feature, dtype: str) -> pd.Series[Any] | None:
+        """The categories of a feature in the type of its column; None where that cannot hold them as they are."""
+        import pandas as pd
+
+        names = np.empty(len(feature.categories), dtype=object)
+        names[:] = feature.categories
+        if dtype == "category" or pd.isna(names).any():
+            return None
+        try:
+            series = pd.Series(names, dtype=dtype)
+        except (TypeError, ValueError, NotImplementedError):
+            return None
+        return series if series.tolist() == names.tolist() else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

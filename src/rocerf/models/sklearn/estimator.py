@@ -22,6 +22,7 @@ from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.expected_time import seconds_of
 from rocerf.models.model import RETRAININGS, Proposing, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
+from rocerf.models.sklearn.blockwise import Kin
 from rocerf.models.sklearn.bulk import asked_in_bulk
 from rocerf.models.sklearn.estimator_bytes import estimator_read, estimator_written
 from rocerf.models.sklearn.estimator_fitting import (
@@ -296,10 +297,12 @@ class EstimatorModel(Proposing):
                 "Expected retraining='fresh' for a scikit-learn estimator, got 'warm': it cannot in general go on from "
                 "a fit, its fits start anew; use 'fresh'."
             )
-        names, found = names_of(self._asked), []
+        names, kin, found = names_of(self._asked), Kin(), []
         for place, ids in enumerate(deletions):
             fresh = reseeded(self._estimator, checked_seed(seed), place if trials is None else trials[place])
             found.append(fitted_on(fresh, self.train.without(ids), names))
+            if self.frames is not None:
+                found[-1].related(kin)
             if progress is not None:
                 progress(place + 1, len(deletions))
         return EstimatorEnsemble(tuple(found), self._score_packed)
