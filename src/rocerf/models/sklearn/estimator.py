@@ -27,6 +27,7 @@ from rocerf.models.sklearn.bulk import asked_in_bulk
 from rocerf.models.sklearn.estimator_bytes import estimator_read, estimator_written
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
+    TIE_REFUSED,
     check_columns,
     check_decisions,
     check_labels,
@@ -37,6 +38,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     random_states,
     refuse_unfitted,
     refuse_what_is_no_classifier,
+    refuses_ties,
     reseeded,
     rows_for,
     settled,
@@ -205,6 +207,7 @@ class EstimatorModel(Proposing):
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Log-odds of the favourable label minus those of the threshold, shape (P,); NaN for rows with gaps.
 
+        Who is as likely as not is refused where the estimator's own ``predict`` does, by a score just below 0.
         Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
         """
         points = self.matrix(X)
@@ -234,7 +237,15 @@ class EstimatorModel(Proposing):
             scores[whole] = np.asarray(estimator.decision_function(rows)) * (1.0 if place == 1 else -1.0)
             if self.frames is not None:
                 scores[whole] = np.nan_to_num(scores[whole], nan=float(logit(CLIP)))
+        if self._refuses_ties:
+            scores[scores == 0.0] = -TIE_REFUSED
         return scores
+
+    @cached_property
+    def _refuses_ties(self) -> bool:
+        """Whether who is as likely as not is refused by the classifier itself; a threshold given says otherwise."""
+        place = self._estimator.classes_.tolist().index(self.train.favourable)
+        return self.threshold == 0.5 and refuses_ties(self._estimator, place)
 
     def _score_packed(self, estimator: Any, X: Array) -> Array:
         """The same, of boosted trees by a quicker way where there is one: refits are asked about many points."""

@@ -31,6 +31,9 @@ CLIP = 1e-6
 #: Scores this near to 0 are ties, in which an estimator may decide either way.
 TIE = 1e-6
 
+#: Where a tie is refused, its score is this far below 0.
+TIE_REFUSED = 1e-12
+
 #: CatBoost's names for how many trees are grown.
 CATBOOST_ROUNDS = ("iterations", "n_estimators", "num_boost_round", "num_trees")
 
@@ -305,6 +308,19 @@ def threshold_for(fitted: Any, threshold: Any) -> float:
             f"got {chance!r}; use for example threshold=0.5."
         )
     return chance
+
+
+def refuses_ties(fitted: Any, place: int) -> bool:
+    """Whether a classifier's own ``predict`` refuses who is as likely as not, the favourable class being at ``place``.
+
+    The first class is theirs whose probabilities are equal. Classifiers with a threshold of their own say yes from it
+    on, to the second class.
+    """
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+    _, last = split(getattr(fitted, "pipeline_", fitted))
+    own_threshold = isinstance(last, FixedThresholdClassifier | TunedThresholdClassifierCV)
+    return place == (0 if own_threshold else 1)
 
 
 def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Array], threshold: float) -> None:
