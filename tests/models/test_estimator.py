@@ -415,10 +415,17 @@ def test_the_users_classifier_stays_theirs() -> None:
     assert model.without([0]).estimator.max_depth == 2
 
 
-def test_a_classifier_with_a_threshold_of_its_own_needs_it_said() -> None:
-    strict = FixedThresholdClassifier(GaussianNB(), threshold=0.8).fit(X, Y)
-    with pytest.raises(UnsupportedModelError, match=r"a FixedThresholdClassifier that decides otherwise.*estimator_"):
-        EstimatorModel.from_sklearn(strict, TRAIN)
+@pytest.mark.parametrize("favourable", ["good", "bad"])
+@pytest.mark.parametrize("about", [None, "bad"])
+def test_a_classifier_with_a_threshold_of_its_own_keeps_it(about: str | None, favourable: str) -> None:
+    strict = FixedThresholdClassifier(RandomForestClassifier(5, random_state=0), threshold=0.8, pos_label=about)
+    train = TrainingSet(X, Y, favourable=favourable)
+    model = EstimatorModel.from_sklearn(strict.fit(X, Y), train)
+    assert model.threshold == pytest.approx(0.8 if favourable == (about or "good") else 0.2)
+    people = np.random.default_rng(1).normal(size=(300, 3))
+    np.testing.assert_array_equal(model.predict(people) == 1, strict.predict(people) == favourable)
+    with pytest.raises(UnsupportedModelError, match=r"has itself, 0\.[28], got threshold=0\.6; leave threshold= out"):
+        EstimatorModel.from_sklearn(strict, train, threshold=0.6)
 
 
 class _Stubborn(GaussianNB):

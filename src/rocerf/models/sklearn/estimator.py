@@ -38,13 +38,13 @@ from rocerf.models.sklearn.estimator_fitting import (
     random_states,
     refuse_unfitted,
     refuse_what_is_no_classifier,
-    refuses_ties,
     reseeded,
     rows_for,
     settled,
     threshold_for,
     weight_option,
 )
+from rocerf.models.sklearn.own_threshold import deciding, own_threshold, refuses_ties
 from rocerf.models.sklearn.packed import PackedTrees
 from rocerf.models.sklearn.proposals import Proposals
 from rocerf.models.trees.reading import COMPARED, COMPARED_AGAIN, trees_of
@@ -163,7 +163,9 @@ class EstimatorModel(Proposing):
         check_labels(fitted, train)
         check_columns(fitted, train)
         weight_option(fitted, train)
-        model = cls(train, fitted, threshold=threshold_for(fitted, threshold), seed=checked_seed(seed))
+        model = cls(
+            train, fitted, threshold=threshold_for(fitted, threshold, train.favourable), seed=checked_seed(seed)
+        )
         check_decisions(fitted, train, lambda X: model._score_one(fitted, X), model.threshold)
         return model
 
@@ -232,20 +234,21 @@ class EstimatorModel(Proposing):
             chance = estimator.predict_proba(rows)[:, place]
             if self.frames is not None:  # a pipeline fitted again that cannot take a category refuses it
                 chance = np.nan_to_num(chance, nan=0.0)
-            scores[whole] = logit(np.clip(chance, CLIP, 1.0 - CLIP)) - self.offset
+            scores[whole] = logit(np.clip(chance, CLIP, 1.0 - CLIP)) - self._offset_of(estimator)
         else:
             scores[whole] = np.asarray(estimator.decision_function(rows)) * (1.0 if place == 1 else -1.0)
             if self.frames is not None:
                 scores[whole] = np.nan_to_num(scores[whole], nan=float(logit(CLIP)))
-        if self._refuses_ties:
-            scores[scores == 0.0] = -TIE_REFUSED
+        if refuses_ties(self._estimator, self.train.favourable, self.threshold):
+            # One minus a threshold is rounded.
+            dust = 0.0 if deciding(self._estimator) is None else TIE_REFUSED
+            scores[np.abs(scores) <= dust] = -TIE_REFUSED
         return scores
 
-    @cached_property
-    def _refuses_ties(self) -> bool:
-        """Whether who is as likely as not is refused by the classifier itself; a threshold given says otherwise."""
-        place = self._estimator.classes_.tolist().index(self.train.favourable)
-        return self.threshold == 0.5 and refuses_ties(self._estimator, place)
+    def _offset_of(self, estimator: Any) -> float:
+        """Log-odds from which an estimator accepts: one with a threshold of its own may have another when refitted."""
+        own = own_threshold(estimator, self.train.favourable)
+        return self.offset if own is None else float(logit(np.clip(own, CLIP, 1.0 - CLIP)))
 
     def _score_packed(self, estimator: Any, X: Array) -> Array:
         """The same, of boosted trees by a quicker way where there is one: refits are asked about many points."""
@@ -264,7 +267,7 @@ class EstimatorModel(Proposing):
     def _trees_in(self, estimator: Any, compared: int) -> ScoredTrees | None:
         X = np.asarray(self.train.X)
         form = trees_of(estimator, self.train.favourable, X, compared)
-        return None if form is None else ScoredTrees(form, self.offset)
+        return None if form is None else ScoredTrees(form, self._offset_of(estimator))
 
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
         """The estimator fitted again after deleting these rows, with its own random state.

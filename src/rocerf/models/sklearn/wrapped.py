@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from rocerf.data.columns import plain
 from rocerf.errors import UnsupportedModelError
 from rocerf.types import Array
 
@@ -141,8 +142,8 @@ def _own_threshold(last: Any, threshold: float, favourable: Any) -> float:
     pos_label = getattr(last, "pos_label", None)  # of a tuned one the scorer says it
     if pos_label not in (None, last.classes_[1]):
         raise UnsupportedModelError(
-            f"Expected a {name} whose threshold is about the label {last.classes_[1]!r}, got one about {pos_label!r}; "
-            "pass the classifier inside it (estimator_) and threshold=..."
+            f"Expected a {name} whose threshold is about the label {plain(last.classes_[1])!r}, got one about "
+            f"{plain(pos_label)!r}; pass the classifier inside it (estimator_) and threshold=..."
         )
     own = 0.5 if chance == "auto" else float(chance)
     own = own if favourable == last.classes_[1] else 1.0 - own
