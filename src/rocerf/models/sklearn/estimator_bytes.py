@@ -1,8 +1,8 @@
 """Fitted estimators as bytes that cannot run code when read: skops, and the own formats of other libraries.
 
-A booster of XGBoost, LightGBM or CatBoost inside the estimator (itself, the last step of a pipeline, under a threshold of
-its own, or the pipeline of a model over schema space) is taken out, written as its library writes it, and put back when
-read.
+A booster of XGBoost, LightGBM or CatBoost inside the estimator (itself, the last step of a pipeline, under a threshold
+of its own, or the pipeline of a model over schema space) is taken out, written as its library writes it, and put back
+when read.
 """
 
 from __future__ import annotations
