@@ -196,7 +196,7 @@ def check_weight(dataset: Any, weight: str | None) -> None:
     kind = None if weight is None else dataset.schema.field(weight).type
     if kind is not None and not _are_numbers(kind):
         raise ColumnError(
-            f"Expected numbers as sample weights, got {kind} in column {weight!r}; convert them, or name another column."
+            f"Expected numbers as sample weights, got {kind} in column {weight!r}; convert them or name another column."
         )
 
 
