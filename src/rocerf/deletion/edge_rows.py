@@ -99,8 +99,8 @@ class EdgeRows:
 
     @staticmethod
     def _around(found: WorstRows, k: int, room: int) -> list[_Around]:
-        """The rows around each person's k-th, as many as there is room for when people share them."""
-        reach = max(1, k, int(found.counts.max(initial=0)) - k)
+        """The rows around each person's k-th: as many before it as were found beyond, if there is room for them."""
+        reach = max(1, int(found.counts.max(initial=0)) - k)
         parts = [slice(start, end) for start, end in zip(found.starts[:-1], found.starts[1:], strict=True)]
         around = [_Around.of(found.positions[own], found.values[own], k, reach) for own in parts]
         while len(np.unique(np.concatenate([own.rows for own in around]))) > room and reach:

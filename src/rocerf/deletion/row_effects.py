@@ -210,7 +210,8 @@ class StreamedRowEffects:
         self.rows: Any = _InTheirOrder(len(model.train))
         self._noted: Places = np.empty(0, np.intp)
         self._few: RowEffects | None = None
-        self._crowded = False
+        #: Whether more rows were noted than there is room for.
+        self.crowded = False
         self._asked: _Asked | None = None
         #: What the last pass found, once there is no room for all rows that were noted.
         self.edges: EdgeRows | None = None
@@ -221,16 +222,16 @@ class StreamedRowEffects:
         found = worst_by_threshold(values, int(NOTED * k), n, self._chunk, self._runner, sampled_rows(n))
         worst = found.smallest(k)
         self._note(found.positions)
-        if self._crowded:
+        if self.crowded:
             self.edges, self._asked = None, _Asked(worst, found, directions, k)
         return worst
 
     def _note(self, positions: Places) -> None:
         """Rows that may be among the worst for others, unless they are more than there is room for."""
-        if not self._crowded:
+        if not self.crowded:
             noted = sorted_rows(np.concatenate([self._noted, positions]))[0]
-            self._crowded = len(noted) > self._room
-            self._noted, self._few = noted[:0] if self._crowded else noted, None
+            self.crowded = len(noted) > self._room
+            self._noted, self._few = noted[:0] if self.crowded else noted, None
 
     @property
     def _room(self) -> int:

@@ -23,7 +23,7 @@ from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
 from rocerf.models.model import ExactModel, FirstOrderModel
 from rocerf.promises.allowance import ExactRetraining
 from rocerf.promises.promise import Reading
-from rocerf.types import Array, Mask
+from rocerf.types import Array
 from rocerf.words import Said
 
 #: Points whose threshold is remembered; beyond, all are forgotten and found again when they are asked for.
@@ -108,7 +108,7 @@ class FirstOrder(ExactRetraining):
         return self.less_allowance(X, lambda points, _: inner._read(points, before))
 
     def _read_edges(self, edges: EdgeRows, X: Array, before: Array) -> Reading:
-        nowhere: Mask = np.isnan(before).any(axis=1)
+        nowhere = np.asarray(np.isnan(before).any(axis=1))
         known = self.model.score_gradient(np.where(nowhere[:, None], X, before))
         known[nowhere] = np.nan
         shifts = edges.shifts(self.model.score_gradient(X), known)
@@ -147,6 +147,8 @@ class FirstOrder(ExactRetraining):
 
     def _worst(self, X: Array, before: Array | None = None) -> tuple[WorstRows, Array]:
         worst = self._found(X, before)
+        if isinstance(self.effects, StreamedRowEffects) and self.effects.crowded:
+            self._few = None  # its rows give way to the edges that are made next
         if len(self._thresholds) > MOST_THRESHOLDS:
             self._thresholds.clear()
         self._thresholds.update(zip((x.tobytes() for x in X), worst.thresholds(self.k).tolist(), strict=True))
