@@ -65,7 +65,7 @@ class ModelFiles:
             )
 
     @property
-    def accepting(self) -> dict[str, float]:
+    def accepting(self) -> dict[str, Any]:
         """The threshold as an option of whatever takes the model over."""
         return {} if self.threshold is None else {"threshold": self.threshold}
 
@@ -137,7 +137,7 @@ def _pipeline_model(
     rows: LabelledRows | RowsInParquet,
     rules: FeatureSchema | None,
     preprocessing: str,
-    accepting: dict[str, float],
+    accepting: dict[str, Any],
 ) -> LogisticModel:
     """The model of a fitted pipeline, on the columns that it takes, ``accepting`` from its threshold on."""
     from rocerf.cli.parquet_files import RowsInParquet
@@ -147,12 +147,12 @@ def _pipeline_model(
     if isinstance(rows, RowsInParquet) and rows.large and preprocessing == PreprocessingName.FROZEN:
         say_aside(STAYS)
         options = {"favourable": rows.favourable, "ids": rows.id_column, "schema": rules, "retraining": "exact"}
-        on_disk: LogisticModel = from_pipeline(fitted, rows.path, rows.label, **options, **accepting)
+        on_disk: LogisticModel = from_pipeline(fitted, rows.path, rows.label, **(options | accepting))
         return on_disk
     taken = rules.names if rules is not None else getattr(fitted, "feature_names_in_", rows.frame.columns)
     frame = rows.frame[[name for name in rows.frame.columns if name in set(taken)]]
     options = {"favourable": rows.favourable, "preprocessing": preprocessing}
-    model: LogisticModel = from_pipeline(fitted, frame, rows.labels, schema=rules, **options, **accepting)
+    model: LogisticModel = from_pipeline(fitted, frame, rows.labels, schema=rules, **(options | accepting))
     return model
 
 
