@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from rocerf.cli.options import PreprocessingName
 from rocerf.cli.terminal import say_aside
-from rocerf.data.columns import some
 from rocerf.errors import ColumnError, DataError, FileFormatError, OptionError
 
 if TYPE_CHECKING:
@@ -85,6 +84,7 @@ def model_of(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: Featu
 def _fitted_here(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: FeatureSchema | None) -> Any:
     """The pipeline of ``--fit``, on the columns of the schema where there is one; what it is, is told aside."""
     from rocerf.cli.fitting import fitted_here
+    from rocerf.data.columns import some
 
     frame = rows.frame
     if rules is not None:
