@@ -1,5 +1,6 @@
-"""``python -m rocerf``, where the command ``rocerf`` is not on the path."""
+"""``python -m rocerf`` is the command line."""
 
 from rocerf.cli import main
 
-main()
+if __name__ == "__main__":
+    main()
