@@ -1,8 +1,9 @@
 """What ``otherwise="estimator"`` costs: a calibrated pipeline of logarithms, products and bins on German's raw columns.
 
 Six people are answered with ``simulated`` and 40 models. The seconds of the processor are those of the whole way, from
-``from_pipeline`` to the answers; beside them stand those of the 40 fits alone, below which nothing can go, and how
-long the way was said to take before it began.
+``from_pipeline`` to the answers; beside them stand those of the 40 fits alone, below which nothing can go. How long
+preparing was said to take before it began is held against the clock on the wall, as that is what people wait by: where
+other work shares the machine, both are many times the processor's seconds.
 
 Run: ``python -m benchmarks.estimator_route``.
 """
@@ -66,7 +67,9 @@ def measured() -> tuple[dict[str, Any], str]:
     clock.append(time.process_time())
     expected = explainer.expected_seconds()
     clock.append(time.process_time())
+    began = time.perf_counter()
     explainer.prepare()
+    waited = time.perf_counter() - began
     clock.append(time.process_time())
     recourses = explainer.explain(people)
     clock.append(time.process_time())
@@ -85,6 +88,7 @@ def measured() -> tuple[dict[str, Any], str]:
         "cpu_seconds_of_parts": {"taken over": taken, "prepared": prepared, "answered": answered},
         "cpu_seconds_of_the_fits_alone": fits,
         "expected_seconds_to_prepare": expected,
+        "seconds_to_prepare": waited,
         "cpu_seconds_to_expect": guessed,
     }, model.train.checksum
 

@@ -142,6 +142,10 @@ def test_every_recorded_run_kept_its_limits() -> None:
         assert row["frozen"] == row["refitted"] == row["accepted_by_the_pipeline"] == 1.0
         assert row["largest_gap"] <= 1e-5  # as docs/schemas.md says
         assert sum(row["statuses"].values()) == row["people"]
+    route = results["estimator_route"]["measured"]
+    assert route["answered"] == route["accepted_by_the_pipeline"] == route["people"]
+    assert route["cpu_seconds"] < 10.0
+    assert 0.5 < route["expected_seconds_to_prepare"] / route["seconds_to_prepare"] < 2.0
     ours = results["dice"]["measured"]["rocerf retrained"]
     assert (ours["broken_rules"], ours["accepted_after_the_worst_deletion"]) == (0, 1.0)
     for name, row in results["retrained"]["measured"]["survival"].items():

@@ -12,6 +12,7 @@ import pytest
 
 import rocerf
 from rocerf.errors import DataError, FileFormatError, OptionError
+from rocerf.recourse.pictures import _bins
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,15 @@ def test_one_answer_shows_every_change_with_both_values(answers: Any) -> None:
     assert "training rows" in shown
     assert 'role="img"' in picture.svg
     assert "training rows" not in texts(recourse.plot().svg)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 29), (19, 83), (0, 999), (5, 5)])
+def test_the_shade_of_whole_numbers_has_no_holes_where_rows_are(low: int, high: int) -> None:
+    evenly = np.repeat(np.arange(low, high + 1), 3).astype(float)
+    counts, _ = np.histogram(evenly, bins=_bins(evenly, low, high))
+    assert counts.sum() == len(evenly)
+    assert len(set(counts[:-1])) <= 1  # but for the last bin, which the end of the line may cut
+    assert len(_bins(evenly + 0.25, low, high)) == 41
 
 
 def test_somebody_without_an_answer_is_drawn_with_the_reason(answers: Any) -> None:

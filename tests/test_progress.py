@@ -10,7 +10,7 @@ import pytest
 import rocerf.progress
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel, Rocerf
-from rocerf.progress import FIRST, LONG, NEXT, Foretold, Lines, showing, shown
+from rocerf.progress import FIRST, LONG, NEXT, SHARES, Foretold, Lines, showing, shown
 
 
 class Clock:
@@ -37,6 +37,15 @@ def test_lines_come_late_seldom_and_with_the_time_that_is_left() -> None:
         clock.now += FIRST / 20
         tell("people", place + 1, 10)
     assert quick == []
+
+
+def test_shares_of_several_stages_are_no_counts_of_people() -> None:
+    clock, lines = Clock(), []
+    tell = Lines(lines.append, clock)
+    for second in range(4):
+        clock.now = float(second)
+        tell("people", 50 * second, SHARES)
+    assert lines[0] == "people: 10%, about 18 s left"
 
 
 def test_short_passes_say_nothing_however_many_there_are_and_a_long_one_does() -> None:

@@ -34,7 +34,7 @@ def keep(run: Path, record: Path) -> Path:
     for name in ("settings.yaml", "run.json", *(f"{table}.csv" for table in COLUMNS)):
         content = (run / name).read_bytes()
         if Path(name).stem in PACKED:
-            (record / f"{name}.xz").write_bytes(lzma.compress(content, preset=9))
+            (record / f"{name}.xz").write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
         else:
             (record / name).write_bytes(content)
     return write_report(record)

@@ -22,6 +22,9 @@ Step: TypeAlias = Callable[[str, int, int], None]
 #: What may be asked for: to be shown how far it is, or to call a function.
 Telling: TypeAlias = "Progress | bool | None"
 
+#: What there is in all where no things are counted, but the share that is done, in thousandths.
+SHARES = 1000
+
 #: Seconds before anything is shown, and between two lines where there is no terminal.
 FIRST, NEXT = 2.0, 10.0
 
@@ -40,6 +43,15 @@ def left_in_words(seconds: float) -> str:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def counted(done: int, total: int) -> str:
+    """How much is done, in things or as a share.
+
+    >>> counted(3, 20), counted(104, SHARES)
+    ('3 of 20', '10%')
+    """
+    return f"{100 * done // total}%" if total == SHARES else f"{done} of {total}"
 
 
 class Since:
@@ -79,7 +91,7 @@ class Lines:
             return
         self.due = now + NEXT
         left = f", about {left_in_words(passed / gone * (total - done))} left" if gone else ""
-        self.write(f"{what}: {done} of {total}{left}")
+        self.write(f"{what}: {counted(done, total)}{left}")
 
 
 class Foretold:
@@ -118,14 +130,14 @@ def showing(*, quiet: bool = False, shorter: str = "") -> Iterator[Step]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[counted]}"))
     with Bars(*columns, TimeRemainingColumn(), console=terminal, transient=True) as bars:
         tasks: dict[str, Any] = {}
 
         def step(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
+                tasks[what] = bars.add_task(what, total=total, counted="")
+            bars.update(tasks[what], completed=done, total=total, counted=counted(done, total))
 
         yield Foretold(step, bars.console.print, shorter, time.monotonic) if shorter else step
 

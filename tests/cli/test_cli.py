@@ -493,7 +493,9 @@ def test_a_bad_output_name_is_refused_before_the_work(run: Any, files: Files, mo
 
 @pytest.mark.parametrize("option", ["train", "label", "favourable", "people", "k"])
 def test_a_missing_option(run: Any, files: Files, option: str) -> None:
-    assert_refused(run(*explain_arguments(files, **{option: None})), f"Missing option '--{option}'", "rocerf --help")
+    assert_refused(
+        run(*explain_arguments(files, **{option: None})), f"Missing option '--{option}'", "rocerf explain --help"
+    )
 
 
 # --- attack and recheck: what an officer runs ----------------------------------------------------
@@ -606,20 +608,26 @@ def test_certified_from_the_command_line(run: Any, files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("arguments", "word", "shown_by"),
     [
-        (["explian"], "No such command 'explian'"),
-        (["datasets", "--yaml"], "No such option: --yaml"),
-        (["--verbose"], "No such option: --verbose"),
-        (["datasets", "german"], "unexpected extra argument"),
-        (["demo", "--trials", "0"], "--trials"),
-        (["demo", "--trials", "some"], "--trials"),
-        (["demo", "--seed", "-1"], "--seed"),
-        (["explain", "--k"], "--k"),
+        (["explian"], "No such command 'explian'. Did you mean 'explain'? See", "rocerf --help"),
+        (["datasets", "--yaml"], "No such option: --yaml", "rocerf datasets --help"),
+        (["--verbose"], "No such option: --verbose", "rocerf --help"),
+        (["datasets", "german"], "unexpected extra argument", "rocerf datasets --help"),
+        (["demo", "--trials", "0"], "--trials", "rocerf demo --help"),
+        (["demo", "--trials", "some"], "--trials", "rocerf demo --help"),
+        (["demo", "--seed", "-1"], "--seed", "rocerf demo --help"),
+        (["explain", "--promise", "strong"], "'--promise': 'strong' is not one of", "rocerf explain --help"),
+        (["explain", "--k"], "--k", "rocerf --help"),
     ],
 )
-def test_a_mistyped_command_line(run: Any, arguments: list[str], word: str) -> None:
-    assert_refused(run(*arguments), word, "rocerf --help")
+def test_a_mistyped_command_line(run: Any, arguments: list[str], word: str, shown_by: str) -> None:
+    assert_refused(run(*arguments), word, f"'{shown_by}'")
+
+
+def test_the_package_is_a_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "rocerf", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("rocerf ")
 
 
 def test_without_a_command_the_help_is_shown(run: Any) -> None:

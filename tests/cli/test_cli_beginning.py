@@ -18,7 +18,7 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf
-from rocerf.cli.fitting import TOLERANCE, fitted_here
+from rocerf.cli.fitting import TOLERANCE, fitted_here, looks_like_ids, unusable
 from rocerf.models.sklearn.skops_file import load_skops_pipeline
 
 
@@ -88,7 +88,7 @@ def test_the_schema_of_a_project_is_guessed_and_says_what_to_decide(begun: Path,
     assert schema["home"].categories == ("free", "own", "rent", None)
     assert (schema["age"].direction, schema["age"].private) == ("fixed", True)
     assert schema.guessed is not None
-    for said in ("Left out: clerk", "All values are multiples of 100", "Held fixed because of its name", "no value"):
+    for said in ("Left out: clerk", "All values are multiples of 100", "as --private says", "no value"):
         assert said in text
     assert not schema.validate(table[list(schema.names)].dropna())
 
@@ -113,6 +113,49 @@ def test_the_past_and_the_family_are_held_fixed_and_times_are_asked_about() -> N
     asked = [place for place, line in enumerate(lines) if "only passes by waiting?" in line]
     assert len(asked) == 1
     assert "years_in_job" in lines[asked[0] + 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed", "private"),
+    [
+        ("MALE", True, True),
+        ("applicant_race", True, True),
+        ("Geschlecht", True, True),
+        ("Staatsangehörigkeit", True, True),
+        ("MARRIED", True, False),
+        ("juv_fel_count", True, False),
+        ("Alter", True, False),
+        ("age", True, False),
+        ("Wohnung", False, False),
+        ("wage", False, False),
+        ("marketing", False, False),
+    ],
+)
+def test_what_nobody_can_change_is_fixed_and_what_hurts_is_not_printed(name: str, fixed: bool, private: bool) -> None:
+    from rocerf.cli.schema_comments import commented_schema
+
+    text = commented_schema(pd.DataFrame({name: ["a", "b", "a"], "x": [1, 2, 3]}), {}, [], [])
+    feature = FeatureSchema.from_yaml(text)[name]
+    assert (feature.direction == "fixed", feature.private) == (fixed, private)
+    assert ("private: false prints it" in text, "private: true keeps it" in text) == (private, fixed and not private)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["0", "1", "2"], "got 3: 0, 1, 2"),
+        (["good", "good", "good"], "got 1: good"),
+        (["good", "bad", ""], "got 1 row without one"),
+    ],
+)
+def test_labels_that_no_command_could_use_are_refused_before_anything_is_written(
+    run: Any, tmp_path: Path, labels: list[str], said: str
+) -> None:
+    pd.DataFrame({"x": [1, 2, 3], "y": labels}).to_csv(tmp_path / "rows.csv", index=False)
+    code, out, err = run("init", "rows.csv", "--label", "y", "--favourable", labels[0])
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not Path("project").exists()
 
 
 def test_people_to_try_are_the_rows_own_and_private(begun: Path, table: pd.DataFrame) -> None:
@@ -150,8 +193,47 @@ def test_no_project_and_no_clear_label_are_said(run: Any, table: pd.DataFrame, t
     table.assign(verdict=(table["verdict"] == "good").astype(int)).to_csv(tmp_path / "loans.csv", index=False)
     assert "found none; rocerf init writes one" in run("--project", "nothing", "explain").err
     assert "Expected --favourable" in run("init", "loans.csv", "--label", "verdict").err
+    asked = run("init", "loans.csv", "--label", "verdict", "--favourable", 1, "--people", "nobody.csv")
+    assert "Expected a file at nobody.csv, found none" in asked.err
     assert run("init", "loans.csv", "--label", "verdict", "--favourable", 1).code == 0
     assert "a new folder" in run("init", "loans.csv", "--label", "verdict", "--favourable", 1).err
+
+
+def test_incomes_that_all_differ_are_no_ids_and_a_schema_leaves_out_what_fit_does(run: Any) -> None:
+    n = 150
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame(
+        {
+            "row": np.arange(1000, 1000 + n),
+            "income": rng.permutation(np.arange(n) * 311 + 9_000),
+            "customer_no": rng.permutation(np.arange(n) * 997 + 5),
+            "day": [f"2026-01-{i:03d}" for i in range(n)],
+            "home": rng.choice(["own", "rent"], n),
+            "ok": rng.choice([0, 1], n),
+        }
+    )
+    assert looks_like_ids(rows) == ["row", "customer_no", "day"]
+    assert list(unusable(rows)) == ["row", "customer_no", "day"]
+    assert list(unusable(rows, chosen=True)) == ["day"]
+    rows.to_csv("rows.csv", index=False)
+    code, _, err = run("schema", "--train", "rows.csv", "--label", "ok", "--out", "s.yaml")
+    assert code == 0, err
+    assert "Left out: 'day'" in err
+    assert "Held fixed: 'customer_no'" in err
+    schema = FeatureSchema.from_yaml(Path("s.yaml"))
+    assert [(f.name, str(f.direction)) for f in schema if f.name != "home"] == [
+        ("row", "fixed"),
+        ("income", "any"),
+        ("customer_no", "fixed"),
+    ]
+    base = options_of(
+        "explain --train rows.csv --label ok --favourable 1 --people rows.csv --k 1 --promise plain --fit"
+    )
+    done = run(*base, "--schema", "s.yaml", "--json")  # what was written can be used
+    assert done.code == 0, done.err
+    pd.DataFrame({"other": [1, 2], "home": ["own", "rent"], "ok": [0, 1]}).to_csv("other.csv", index=False)
+    refused = run(*base[:2], "other.csv", *base[3:], "--schema", "s.yaml").err
+    assert "the columns of the schema among the training rows, got none named 'row', 'income'" in refused
 
 
 # --- fit --------------------------------------------------------------------------------------------
@@ -173,6 +255,15 @@ def test_a_pipeline_fitted_here_is_the_optimum_and_the_same_again(table: pd.Data
     accuracy = float(re.search(r"cross-validation: ([0-9.]+)%", said)[1])  # type: ignore[index]
     assert 55 < accuracy < 95
     assert "Left out of the model: 'clerk'" in said
+
+
+def test_a_column_that_tells_the_label_is_asked_about(table: pd.DataFrame) -> None:
+    frame, labels = table.drop(columns=["loan", "verdict", "clerk"]), table["verdict"].to_numpy()
+    assert not any("in other words" in sentence for sentence in fitted_here(frame, labels).sentences)
+    paid = np.where(labels == "good", "in full", "not at all")
+    said = fitted_here(frame.assign(paid_back=paid), labels).sentences[-1]
+    assert "does a column say the label in other words" in said
+    assert "'paid_back' decides most here" in said
 
 
 def test_explain_fits_says_so_and_keeps_the_pipeline(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:

@@ -257,6 +257,21 @@ def test_without_standard_output_the_work_is_done_all_the_same() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library there is found by another name")
+def test_what_a_library_prints_does_not_get_into_the_json() -> None:
+    # As HiGHS does: by C's own printf, which is flushed when the program ends, and at once.
+    code = (
+        "import ctypes, os, sys; import rocerf.data.datasets as d; known = d.list_datasets;"
+        "d.list_datasets = lambda: (os.write(1, b'at once '), ctypes.CDLL(None).printf(b'at the end '), known())[2];"
+        "sys.argv = ['rocerf', 'datasets', '--json']; from rocerf.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert b"at once" in done.stderr
+    assert b"at the end" in done.stderr
+
+
 def test_a_terminal_that_lacks_a_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = TextIOWrapper(BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)

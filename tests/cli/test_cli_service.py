@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,22 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append((app, options, TestClient(app).get("/ready").status_code))
 
     monkeypatch.setattr(server, "serve", answer)
+    monkeypatch.setattr(server, "listen", Listening)
     monkeypatch.setattr(demo, "fill", functools.partial(demo.fill, letters=2))
     yield found
     for handler in list(logs.log.handlers):
         logs.log.removeHandler(handler)
+
+
+class Listening(nullcontext[Any]):
+    """What listens nowhere: several tests run at once."""
+
+    def __init__(self, *place: Any) -> None:
+        super().__init__(self)
+        self.place = place
+
+    def getsockname(self) -> tuple[Any, ...]:
+        return self.place
 
 
 def tokens(out: str) -> dict[str, str]:
@@ -49,7 +62,9 @@ def test_a_first_start_prints_one_token_and_a_second_none(run: Any, served: list
     assert [list(tokens(one.out)) for one in (first, again, lost)] == [["admin"], [], ["admin"]]
     assert "Listening at http://127.0.0.1:8000" in first.out
     assert [ready for _, _, ready in served] == [200] * 3
-    assert served[1][1] == {"host": "::1", "port": 9000, "proxy": None}
+    assert "Listening at http://[::1]:9000" in again.out
+    assert served[1][1]["listening"].place == ("::1", 9000)
+    assert served[1][1]["proxy"] is None
     assert (tmp_path / "rocerf-ledger.db").exists()
     secret = tokens(first.out)["admin"].encode()
     assert all(secret not in path.read_bytes() for path in tmp_path.iterdir())
@@ -101,6 +116,14 @@ def test_bad_options_are_one_sentence(run: Any, arguments: list[str], sentence: 
     assert done.code == 2
     assert sentence in done.err
     assert "Traceback" not in done.err
+
+
+def test_an_address_that_is_taken_is_said_before_anything_is_begun(run: Any, tmp_path: Path) -> None:
+    with server.listen("127.0.0.1", 0) as taken:
+        done = run("serve", "--no-worker", "--port", taken.getsockname()[1])
+    assert (done.code, done.out) == (2, "")
+    assert "Expected an address to listen at that is free" in done.err
+    assert not (tmp_path / "rocerf-ledger.db").exists()
 
 
 @pytest.mark.slow

@@ -267,7 +267,7 @@ def test_columns_without_texts_as_names_are_found() -> None:
     frames = Frames.of(FeatureSchema.from_frame(frame), frame)
     matrix, _, problems = frames.encode(frame)
     assert matrix[:, 0].tolist() == [1.0, 3.0]
-    assert problems == ["", "'1' is np.float64(nan), expected a number"]
+    assert problems == ["", "'1' is missing, expected a number"]
     assert frames.missing(frame) == ((), ("1",))
 
 

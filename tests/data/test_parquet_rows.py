@@ -20,6 +20,7 @@ from rocerf.errors import ColumnError, DataError, FileFormatError, IdError, Labe
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 
 @pytest.fixture
@@ -134,6 +135,55 @@ def test_a_dataset_a_file_a_list_and_partitions(table: pd.DataFrame, tmp_path: P
     assert years.X[:, years.columns.index("year")].tolist() == sorted(parted["year"])
     with pytest.raises(DataError, match="whole files"):
         on_disk(ds.dataset(folder).filter(ds.field("who") > 5))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "said"),
+    [
+        ({"who": [[row] for row in range(230)]}, {}, IdError, "a single value as the id of a row, got list"),
+        ({"who": [{"a": row} for row in range(230)]}, {}, IdError, "a single value as the id of a row, got struct"),
+        ({"who": [np.nan, *range(1, 230)]}, {}, DataError, "Expected an id in every row of"),
+        ({"who": ["a", "a\0", *map(str, range(2, 230))]}, {}, IdError, "an empty letter at their end"),
+        ({"w": ["heavy"] * 230}, {"sample_weight": "w"}, ColumnError, "numbers as sample weights, got .*string"),
+        ({"w": [None, *[1.0] * 229]}, {"sample_weight": "w"}, DataError, "missing or infinite ones in column 'w'"),
+        ({}, {"columns": ["x0", "good"]}, ColumnError, "features without the label, got 'good'"),
+    ],
+    ids=["list ids", "compound ids", "ids that are no number", "empty letters", "weights", "no weight", "label"],
+)
+def test_ids_weights_and_features_that_cannot_be(
+    table: pd.DataFrame, change: dict, options: dict, error: type, said: str, tmp_path: Path
+) -> None:
+    changed = pa.table({**{name: table[name] for name in table.columns}, **change})
+    pq.write_table(changed, tmp_path / "rows.parquet", row_group_size=100)
+    with pytest.raises(error, match=said):
+        on_disk(tmp_path / "rows.parquet", **options)
+
+
+def test_odd_ways_of_writing_the_same_rows(table: pd.DataFrame, tmp_path: Path) -> None:
+    """Row groups of one row, empty partitions, labels apart, other types of numbers, labels and texts."""
+    plain, expected = pa.table({name: table[name] for name in table.columns}), in_memory(table)
+    good = table["good"].to_numpy()
+    texts = pa.array(np.where(good == 1, "yes", "no")).dictionary_encode()
+    ways = {
+        "one row each": (plain, {"row_group_size": 1}, {}),
+        "labels of a dictionary": (plain.set_column(plain.column_names.index("good"), "good", texts), {}, "yes"),
+        "labels of true and false": (plain.set_column(plain.column_names.index("good"), "good", [good == 1]), {}, 1),
+    }
+    for name, (written_as, options, favourable) in ways.items():
+        pq.write_table(written_as, tmp_path / f"{name}.parquet", **options)
+        read = on_disk(tmp_path / f"{name}.parquet", **({"favourable": favourable} if favourable else {}))
+        np.testing.assert_array_equal(np.asarray(read.X), expected.X)
+        np.testing.assert_array_equal(np.asarray(read.y), expected.y)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for number, (start, stop) in enumerate([(0, 0), (0, 10), (10, 10), (10, 230), (230, 230)]):
+        pq.write_table(plain.slice(start, stop - start), folder / f"{number}.parquet")
+    assert on_disk(folder).checksum == expected.checksum
+    narrow = plain.set_column(0, plain.column_names[0], [plain.column(0).cast("float32")])
+    pq.write_table(narrow, tmp_path / "narrow.parquet")
+    np.testing.assert_array_equal(
+        on_disk(tmp_path / "narrow.parquet").X[:, 0], expected.X[:, 0].astype(np.float32).astype(np.float64)
+    )
 
 
 def _spoiled(table: pd.DataFrame, folder: Path, change: str) -> Path:

@@ -32,6 +32,8 @@ def test_what_a_training_set_knows() -> None:
     assert (train.favourable, train.unfavourable) == ("yes", "no")
     assert (train.columns, train.from_frame) == (("x0", "x1"), False)
     assert repr(train) == "TrainingSet(4 rows x 2 columns, 2 'yes', 2 'no')"
+    answers = TrainingSet(X, [label == "yes" for label in Y])
+    assert repr(answers) == "TrainingSet(4 rows x 2 columns, 2 True, 2 False)"
 
 
 def test_a_frame_brings_names_and_ids() -> None:

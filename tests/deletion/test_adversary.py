@@ -16,7 +16,7 @@ from rocerf.deletion import attackers, batched_attack
 from rocerf.deletion.attacks import Attacks, Search
 from rocerf.deletion.efforts import EFFORTS, Effort
 from rocerf.deletion.finding import Finding
-from rocerf.errors import NoOptimumError, OptionError
+from rocerf.errors import ColumnError, DataError, NoOptimumError, OptionError
 from rocerf.models.model import Model
 
 #: Problems of the comparison with brute force.
@@ -196,6 +196,28 @@ def test_a_deletion_after_which_there_is_no_model_is_the_worst() -> None:
         assert Adversary(model, 2, effort=effort).attack([6.0]).score == -np.inf
     recourses = Rocerf(model, 2, promise="retrained").explain([[1.0]])
     assert recourses[0].status is Status.NOT_ROBUST
+
+
+def test_answers_stand_for_their_points() -> None:
+    train = random_training_set(3, n=60, d=2)
+    model = LogisticModel.fit(train)
+    answers = Rocerf(model, 1, promise="first_order").explain(refused_people(model, 1, 3))
+    assert answers.answered.all()
+    adversary = Adversary(model, 2, seed=5)
+    of_points = adversary.attack(answers.points)
+    np.testing.assert_array_equal(adversary.attack(answers).scores, of_points.scores)
+    one = adversary.attack(answers[1])
+    assert one.score == pytest.approx(of_points.scores[1])
+    kept = int((of_points.scores >= 0).sum())
+    assert repr(of_points).startswith(f"Attacks({kept} of 3 points accepted after the worst deletion found, lowest")
+    word = "accepted" if one.score >= 0 else "refused"
+    assert repr(one) == f"Attack({word}, score {one.score:.4g}, without the worst 2 rows found, by {one.found_by})"
+    other = LogisticModel.fit(TrainingSet(train.frame().set_axis(["a", "b"], axis=1), train.y))
+    with pytest.raises(ColumnError, match="over the model's columns 'a', 'b', got answers over"):
+        Adversary(other, 2).attack(answers)
+    nobody = Rocerf(model, 1, promise="first_order").explain(np.full((1, 2), np.nan))
+    with pytest.raises(DataError, match="leave unanswered people out"):
+        adversary.attack(nobody)
 
 
 def test_bad_options() -> None:

@@ -73,6 +73,7 @@ def test_nobody_and_strange_groups() -> None:
     explainer = Rocerf(model, 0, promise=Plain(model), schema=data.schema)
     accepted = data.test.X[model.predict(data.test.X) == 1][:3]
     nobody = portfolio(explainer, accepted)
+    assert repr(nobody).startswith("Portfolio(0 of 0 refused people answered, 0 survived what was tried; ")
     assert (nobody.asking, nobody.answered, nobody.cost, nobody.broken) == (0, 0, None, ())
     assert "<h1>" in nobody.to_html()
     with pytest.raises(OptionError, match="groups by attributes of the schema, got 'shoe'"):

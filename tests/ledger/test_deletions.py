@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ledgers import Clock, approved, asking, explainer, filled, fitted_without, harmful, opened, rows
+from ledgers import UNTIL, Clock, approved, asking, explainer, filled, fitted_without, harmful, opened, rows
 from rocerf import LogisticModel, Rocerf, TrainingSet
 from rocerf.errors import ErasedError, NotInLedgerError, RocerfError, TransitionError
-from rocerf.ledger import JobState, Ledger, LetterState, RequestState, VersionState
+from rocerf.ledger import JobState, Ledger, LetterState, RequestState, VersionState, core
 from rocerf.ledger.issuing import ASKED, LETTER
 from rocerf.ledger.outstanding import Outstanding
 from rocerf.ledger.people import as_json
+from rocerf.ledger.previews import split
 from rocerf.ledger.worker import Worker
 
 
@@ -192,12 +193,43 @@ def test_ids_that_came_as_text_are_the_rows_that_they_name(tmp_path: Path) -> No
     train = TrainingSet(frame.to_numpy(), labels)  # ids are whole numbers
     ledger = opened(tmp_path)
     ledger.models.register(Rocerf(LogisticModel.fit(train), 2, promise="first_order"), actor="admin")
-    number = approved(ledger, "somebody", rows=["7", 8, "nobody", "8"])
+    number = approved(ledger, "somebody", rows=["7", 8, "nobody", "8", " 9 ", 10.0])
     preview = ledger.requests.preview(number, actor="dpo")
-    assert (preview.rows, preview.rows_elsewhere) == (2, 1)
+    assert (preview.rows, preview.rows_elsewhere) == (4, 1)
     carried_out(ledger, number)
-    assert {7, 8}.isdisjoint(ledger.models.explainer().model.train.ids.tolist())
-    assert ledger.deletions.certificate(number).rows == 2
+    assert {7, 8, 9, 10}.isdisjoint(ledger.models.explainer().model.train.ids.tolist())
+    assert ledger.deletions.certificate(number).rows == 4
+
+
+def test_umlauts_of_two_signs_are_those_of_one() -> None:
+    umlaut, apart = "M\u00fcller-3", "Mu\u0308ller-3"
+    assert split([umlaut, "x"], [apart, f" {umlaut}", "X"]) == ([umlaut], ["X"])
+    assert split([apart, umlaut], [apart, umlaut]) == ([apart, umlaut], [])  # two rows: each by its own
+
+
+def test_a_name_that_was_written_otherwise_is_the_same_person(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 2)
+    ledger.people.assign_rows({"M\u00fcller": ["row-30"], "x": ["row-31"]}, actor="admin")
+    people = asking(ledger.models.explainer().model, 2).set_axis([" M\u00fcller", "x "], axis=0)
+    ledger.letters.issue(people, valid_until=UNTIL, actor="officer")
+    number = approved(ledger, "Mu\u0308ller ")
+    assert ledger.requests.get(number).subject == ledger.people.number_of("M\u00fcller")
+    carried_out(ledger, number)
+    certificate = ledger.deletions.certificate(number)
+    assert (certificate.rows, certificate.removed["letters"]) == (1, 1)
+    with pytest.raises(NotInLedgerError):
+        ledger.people.number_of("M\u00fcller")
+
+
+def test_people_of_an_earlier_release_are_found_by_the_name_they_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    with monkeypatch.context() as before:
+        before.setattr(core, "as_written", str)
+        number = ledger.requests.receive("owner-1 ", actor="desk").subject
+    assert ledger.people.number_of("owner-1 ") == number
+    assert ledger.requests.receive("owner-1 ", actor="desk").subject == number
 
 
 def test_letters_are_renewed_before_their_budget_is_used_up(tmp_path: Path) -> None:

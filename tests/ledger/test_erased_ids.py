@@ -69,6 +69,7 @@ def test_ids_written_alike_are_the_same(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     tags = ledger.core.keys
     assert tags.row_tag(17) == tags.row_tag("17") == tags.row_tag(np.int64(17)) != tags.row_tag("017")
+    assert tags.row_tag(17) == tags.row_tag(" 17 ") == tags.row_tag(17.0)
     other = opened(tmp_path / "other")
     assert other.core.keys.row_tag(17) != tags.row_tag(17)  # without the key nobody can try ids
 

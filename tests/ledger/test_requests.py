@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,13 +11,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
+from sqlalchemy import text
 
 from ledgers import UNTIL, Clock, approved, asking, filled, fitted_without, harmful, opened
 from rocerf.errors import KeyReusedError, NotInLedgerError, OptionError, TransitionError
-from rocerf.ledger import LetterState, RequestState
+from rocerf.ledger import Ledger, LetterState, RequestState, core
 from rocerf.ledger.overview import Overview
 from rocerf.ledger.states import LETTER_WAYS, REQUEST_WAYS, check_letter, check_request
 from rocerf.ledger.tables import RequestRow
+from rocerf.ledger.worker import Worker
 
 
 def test_a_request_goes_its_way_to_approval_and_no_other(tmp_path: Path) -> None:
@@ -125,6 +128,64 @@ def test_an_idempotency_key_with_another_body_is_refused_and_does_nothing(
     assert ledger.requests.receive("owner-1", actor="desk", idempotency_key="k").id == number
     assert ledger.deletions.carry_out(ready, actor="dpo", idempotency_key="k") == job
     assert ledger.letters.renew([letters[0].id], actor="officer", idempotency_key="r") == renewal
+
+
+def test_idempotency_keys_cannot_be_tried_with_the_database_alone(
+    tmp_path: Path, database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may name somebody, and outlive the deletion; what an earlier release kept is brought to the same."""
+    url, key = database(), "Zephyrine-1871"
+
+    def plain(use: str, end: str = "") -> str:
+        return hashlib.sha256(f"{use}\0{key}{end}".encode()).hexdigest()
+
+    def kept(ledger: Ledger) -> set[str]:
+        tables = ("requests", "idempotency"), ("jobs", "idempotency"), ("letters", "issue_key")
+        with ledger.core.database.engine.connect() as connection:
+            return {
+                value
+                for table, column in tables
+                for value in connection.execute(text(f"SELECT {column} FROM {table}")).scalars()
+                if value is not None
+            }
+
+    with monkeypatch.context() as before:
+        before.setattr(core, "keyed", lambda _, hashed: hashed)
+        ledger = filled(opened(tmp_path, url=url))
+        people = asking(ledger.models.explainer().model, 2).set_axis(["a", "b"], axis=0)
+        letters = ledger.letters.issue(people, valid_until=UNTIL, actor="officer", idempotency_key=key)
+        number = ledger.requests.receive("owner-1", actor="desk", idempotency_key=key).id
+        ready = approved(ledger, "owner-2")
+        job = ledger.deletions.carry_out(ready, actor="dpo", idempotency_key=key)
+    guesses = {plain("request"), plain("job"), plain("letters", "\x000"), plain("letters", "\x001")}
+    assert kept(ledger) == guesses
+
+    again = opened(tmp_path, url=url)
+    assert len(kept(again)) == 4
+    assert not kept(again) & guesses
+    assert all(value.startswith(core.KEYED) for value in kept(again))
+    assert again.letters.issue(people, valid_until=UNTIL, actor="officer", idempotency_key=key) == letters
+    assert again.requests.receive("owner-1", actor="desk", idempotency_key=key).id == number
+    with pytest.raises(KeyReusedError):
+        again.requests.receive("owner-3", actor="desk", idempotency_key=key)
+    assert again.deletions.carry_out(ready, actor="dpo", idempotency_key=key) == job
+    new = opened(tmp_path / "new", url=database())
+    new.requests.receive("owner-1", actor="desk", idempotency_key=key)
+    assert not kept(new) & guesses
+
+
+def test_what_was_looked_at_is_not_replaced_once_it_is_done(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 2)
+    done, refused = approved(ledger, "owner-2"), ledger.requests.receive("owner-3", actor="desk").id
+    ledger.requests.refuse(refused, reason="not proven", actor="dpo")
+    ledger.deletions.carry_out(done, actor="dpo")
+    Worker(ledger).run_once()
+    before, head = Overview(ledger.core).previewed(done), ledger.audit.head()
+    for wanted in (done, refused, [done, refused]):
+        with pytest.raises(TransitionError, match="nothing to preview"):
+            ledger.requests.preview(wanted, actor="dpo")
+    assert (Overview(ledger.core).previewed(done), ledger.audit.head()) == (before, head)
+    assert ledger.requests.preview(done, actor="dpo", keep=False).rows == 0
 
 
 def test_rows_of_somebody_whose_deletion_was_previewed_stay_those_that_were_looked_at(tmp_path: Path) -> None:
@@ -236,6 +297,15 @@ def test_a_preview_is_what_retraining_from_nothing_says_and_touches_nothing(tmp_
     assert falling
     assert (preview.rows, preview.rows_elsewhere, preview.letters) == (12, 1, len(letters))
     assert all(budget.used_after == 12 and not budget.within for budget in preview.budgets)
+
+
+def test_rows_of_people_who_did_not_ask_are_counted(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path), 2)
+    one = ledger.requests.receive("owner-1", actor="desk", rows=["row-1", "row-2", "row-99"]).id
+    two = ledger.requests.receive("owner-2", actor="desk").id
+    previews = [ledger.requests.preview(numbers, actor="dpo") for numbers in (one, two, [one, two])]
+    assert [(found.rows, found.rows_of_others) for found in previews] == [(3, 1), (1, 0), (3, 0)]
+    assert previews[0].summary()["rows_of_others"] == 1
 
 
 def test_letters_are_kept_and_read_back(tmp_path: Path) -> None:

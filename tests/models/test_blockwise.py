@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 
 import rocerf
 from pipelines import NUMBERS, TEXTS, applicants, columns, fitted
-from rocerf.models.sklearn.blockwise import Quick
+from rocerf.models.sklearn.blockwise import COMPARED_KIN, Kin, Quick
 from rocerf.models.sklearn.bulk import asked_in_bulk
 
 BLOCKS = ColumnTransformer(
@@ -55,6 +55,44 @@ def test_many_models_say_in_bulk_what_each_says_alone(pipeline: Any) -> None:
         X[:, 0] = rng.integers(20, 70, 150)
         alone = np.array([model.as_retrained(models, place).score(X) for place in range(2)])
         np.testing.assert_allclose(models.scores(X), alone, rtol=1e-9, atol=1e-9)
+
+
+def test_of_refits_a_few_are_compared_and_the_others_believed() -> None:
+    frame, y = applicants(200)
+    blocks = columns(StandardScaler(), OneHotEncoder(handle_unknown="ignore"))
+    pipeline = fitted(CalibratedClassifierCV(make_pipeline(blocks, LogisticRegression()), cv=2), frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    models = model.refitted([frame.index[place : place + 3] for place in range(COMPARED_KIN + 2)])
+    scores = models.scores(model.train.X)
+    compared = [bool(estimator._quick._trusted) for estimator in models.estimators]
+    assert compared == [True] * COMPARED_KIN + [False] * 2
+    alone = np.array([model.as_retrained(models, place).deployed_score(model.train.X) for place in range(len(models))])
+    np.testing.assert_allclose(scores, alone, rtol=1e-9, atol=1e-9)
+
+
+def test_where_one_refit_says_something_else_every_one_is_compared() -> None:
+    kin = Kin()
+    for same in [True] * COMPARED_KIN:
+        assert not kin.trusted("predict_proba")
+        kin.compared("predict_proba", same=same)
+    assert kin.trusted("predict_proba")
+    assert not kin.trusted("decision_function")
+    kin.compared("predict_proba", same=False)
+    assert not kin.trusted("predict_proba")
+
+
+def test_refits_that_lost_a_category_or_a_range_share_nothing_with_the_others() -> None:
+    frame, y = applicants(200)
+    bins = KBinsDiscretizer(4, encode="onehot", strategy="uniform")
+    blocks = columns(bins, OneHotEncoder(handle_unknown="ignore"))
+    around = CalibratedClassifierCV(make_pipeline(blocks, LogisticRegression(max_iter=2000)), cv=2)
+    pipeline = fitted(around, frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    rare = frame.index[(frame[TEXTS[0]] == frame[TEXTS[0]].iloc[0]).to_numpy()]
+    oldest = frame.index[(frame[NUMBERS[0]] >= frame[NUMBERS[0]].quantile(0.8)).to_numpy()]
+    models = model.refitted([frame.index[:2], rare, oldest, frame.index[2:4]])
+    alone = np.array([model.as_retrained(models, place).deployed_score(model.train.X) for place in range(len(models))])
+    np.testing.assert_allclose(models.scores(model.train.X), alone, rtol=1e-9, atol=1e-9)
 
 
 def asked(pipeline: Any, frame: Any) -> tuple[Any, Any]:

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from problems import random_training_set, refused_people
-from rocerf import EstimatorModel, Rocerf, from_pipeline
+from rocerf import EstimatorModel, Rocerf, TrainingSet, from_pipeline
 from rocerf.errors import UnsupportedModelError
 from rocerf.models.sklearn.estimator_bytes import estimator_read, estimator_written
 from rocerf.promises import Plain
@@ -45,6 +46,32 @@ def test_a_model_comes_back_and_is_fitted_again_as_it_was(package: str, tmp_path
     assert again.score(X) == pytest.approx(model.score(X), abs=1e-12)
     assert again.refitted([TRAIN.ids[:4]]).scores(X) == pytest.approx(model.refitted([TRAIN.ids[:4]]).scores(X))
     assert again.trees is not None
+
+
+def test_a_catboost_with_categories_that_was_kept_is_fitted_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.integers(1, 50, 90), "home": rng.choice(["own", "rent"], 90)})
+    y = (frame["income"] + 10 * (frame["home"] == "own") > 25).astype(int)
+    model = from_pipeline(booster("catboost", cat_features=("home",)).fit(frame, y), frame, y, otherwise="estimator")
+    people = frame[model.predict(frame) == 0].head(3)
+    explainer = Rocerf(model, 2, promise="retrained", effort="quick")
+    before = explainer.explain(people)
+    explainer.save(tmp_path / "kept")
+    after = Rocerf.load(tmp_path / "kept").explain(people)
+    np.testing.assert_array_equal(after.matrix, before.matrix)
+
+
+@pytest.mark.parametrize("package", LIBRARIES)
+def test_a_booster_under_a_threshold_of_its_own_is_kept(package: str, tmp_path: Path) -> None:
+    fixed = FixedThresholdClassifier(booster(package), threshold=0.7).fit(np.asarray(TRAIN.X), TRAIN.y)
+    rows = TrainingSet(np.asarray(TRAIN.X), TRAIN.y)
+    model = EstimatorModel.from_sklearn(fixed, rows)
+    model.save(tmp_path / "model.npz")
+    again = EstimatorModel.load(tmp_path / "model.npz")
+    assert again.threshold == 0.7
+    X = np.asarray(TRAIN.X)
+    assert again.score(X) == pytest.approx(model.score(X), abs=1e-12)
+    assert again.refitted([rows.ids[:4]]).scores(X) == pytest.approx(model.refitted([rows.ids[:4]]).scores(X))
 
 
 def test_an_explainer_of_boosted_trees_is_kept_in_a_folder(tmp_path: Path) -> None:

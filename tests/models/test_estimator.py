@@ -42,6 +42,7 @@ from rocerf.errors import (
 )
 from rocerf.models.ensembles import Ensemble
 from rocerf.models.model import Refittable
+from rocerf.models.sklearn.estimator_fitting import TIE_REFUSED
 from rocerf.storage.seals import sealed
 
 ROWS = random_training_set(1, n=120)
@@ -66,9 +67,11 @@ OTHERS = [
 
 
 def log_odds(fitted: Any, rows: Any, label: Any = "good") -> np.ndarray:
-    """The score of the favourable label by the formula, from scikit-learn alone."""
+    """The score of the favourable label by the formula, from scikit-learn alone; ties that it refuses are below 0."""
     chance = fitted.predict_proba(rows)[:, list(fitted.classes_).index(label)]
-    return logit(np.clip(chance, 1e-6, 1 - 1e-6))
+    scores = logit(np.clip(chance, 1e-6, 1 - 1e-6))
+    scores[(scores == 0.0) & (fitted.predict(rows) != label)] = -TIE_REFUSED
+    return scores
 
 
 def test_it_is_what_simulations_and_evaluations_ask_for() -> None:
@@ -92,11 +95,9 @@ def test_score_is_the_log_odds_of_the_user_s_label_minus_those_of_the_threshold(
     fitted = clone(estimator).fit(X, Y)
     train = TrainingSet(X, Y, favourable=favourable)
     taken, own = EstimatorModel.from_sklearn(fitted, train, threshold=0.7), EstimatorModel.fit(estimator, train)
-    np.testing.assert_allclose(taken.score(X), log_odds(fitted, X, favourable) - logit(0.7))
+    np.testing.assert_allclose(taken.score(X), log_odds(fitted, X, favourable) - logit(0.7), atol=1e-11)
     np.testing.assert_array_equal(own.score(X), log_odds(fitted, X, favourable))  # our fit sees the user's labels too
-    np.testing.assert_array_equal(
-        own.predict(X) == 1, fitted.predict_proba(X)[:, fitted.classes_ == favourable][:, 0] >= 0.5
-    )
+    np.testing.assert_array_equal(own.predict(X) == 1, fitted.predict(X) == favourable)
     np.testing.assert_array_equal(own.deployed_score(X), own.score(X))
 
 
@@ -115,6 +116,22 @@ def test_without_probabilities_the_decision_function_counts(favourable: str) -> 
     model = EstimatorModel.fit(SVC(), TrainingSet(X, Y, favourable=favourable))
     np.testing.assert_array_equal(model.predict(X) == 1, model.estimator.predict(X) == favourable)
     np.testing.assert_allclose(np.abs(model.score(X)), np.abs(model.estimator.decision_function(X)))
+
+
+@pytest.mark.parametrize("favourable", ["good", "bad"])
+@pytest.mark.parametrize("wrap", [None, 0.5])
+def test_who_is_as_likely_as_not_is_decided_as_the_estimator_itself_does(favourable: str, wrap: float | None) -> None:
+    forest = RandomForestClassifier(4, random_state=0)
+    fitted = (forest if wrap is None else FixedThresholdClassifier(forest, threshold=wrap)).fit(X, Y)
+    people = np.random.default_rng(1).normal(size=(400, 3))
+    tied = fitted.predict_proba(people)[:, 0] == 0.5
+    assert tied.sum() > 20
+    model = EstimatorModel.from_sklearn(fitted, TrainingSet(X, Y, favourable=favourable))
+    np.testing.assert_array_equal(model.predict(people) == 1, fitted.predict(people) == favourable)
+    np.testing.assert_allclose(model.score(people)[tied], 0.0, atol=1e-11)
+    if wrap is None:  # who says from which probability on people are accepted has decided it
+        chosen = EstimatorModel.from_sklearn(fitted, TrainingSet(X, Y, favourable=favourable), threshold=0.499999)
+        assert (chosen.predict(people[tied]) == 1).all()
 
 
 def test_people_with_gaps_have_no_score_and_nobody_is_fine() -> None:
@@ -398,10 +415,17 @@ def test_the_users_classifier_stays_theirs() -> None:
     assert model.without([0]).estimator.max_depth == 2
 
 
-def test_a_classifier_with_a_threshold_of_its_own_needs_it_said() -> None:
-    strict = FixedThresholdClassifier(GaussianNB(), threshold=0.8).fit(X, Y)
-    with pytest.raises(UnsupportedModelError, match=r"a FixedThresholdClassifier that decides otherwise.*estimator_"):
-        EstimatorModel.from_sklearn(strict, TRAIN)
+@pytest.mark.parametrize("favourable", ["good", "bad"])
+@pytest.mark.parametrize("about", [None, "bad"])
+def test_a_classifier_with_a_threshold_of_its_own_keeps_it(about: str | None, favourable: str) -> None:
+    strict = FixedThresholdClassifier(RandomForestClassifier(5, random_state=0), threshold=0.8, pos_label=about)
+    train = TrainingSet(X, Y, favourable=favourable)
+    model = EstimatorModel.from_sklearn(strict.fit(X, Y), train)
+    assert model.threshold == pytest.approx(0.8 if favourable == (about or "good") else 0.2)
+    people = np.random.default_rng(1).normal(size=(300, 3))
+    np.testing.assert_array_equal(model.predict(people) == 1, strict.predict(people) == favourable)
+    with pytest.raises(UnsupportedModelError, match=r"has itself, 0\.[28], got threshold=0\.6; leave threshold= out"):
+        EstimatorModel.from_sklearn(strict, train, threshold=0.6)
 
 
 class _Stubborn(GaussianNB):

@@ -428,6 +428,15 @@ def test_a_network_that_decides_the_same_for_everybody_is_an_error() -> None:
         NeuralModel.from_torch(constant, standardised())
 
 
+def test_a_module_that_ends_in_a_sigmoid_is_told_so() -> None:
+    train = standardised()
+    module = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Sigmoid()).double()
+    with pytest.raises(DidNotTrainError, match=r"got one that accepts every .* leave out the sigmoid"):
+        NeuralModel.from_torch(module, train)
+    with pytest.raises(DidNotTrainError, match=r"majority rate [0-9.]*%\); train longer"):
+        NeuralModel.fit(TRAIN, epochs=1, threshold=0.0001)
+
+
 def test_the_accuracy_of_a_constant_network_is_called_what_it_is() -> None:
     """Refusing everybody where most are accepted is *below* the majority rate."""
     train = TrainingSet(np.random.default_rng(0).normal(size=(40, 3)), [1] * 30 + [0] * 10)

@@ -298,7 +298,7 @@ def test_a_threshold_of_its_own_holds() -> None:
     np.testing.assert_array_equal(taken.predict(frame), strict.predict(frame))
     with pytest.raises(UnsupportedModelError, match=r"has itself, 0.8, got threshold=0.6; leave it out"):
         rocerf.from_pipeline(strict, frame, y, threshold=0.6)
-    with pytest.raises(UnsupportedModelError, match="otherwise about"):
+    with pytest.raises(UnsupportedModelError, match=r"has itself, 0.8, got threshold=0.6"):
         rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.6)
     model = rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.8)
     np.testing.assert_array_equal(model.predict(frame), strict.predict(frame))
@@ -310,7 +310,7 @@ def test_a_threshold_at_the_end_of_a_pipeline_must_be_said_too() -> None:
     frame, y = applicants(160)
     last = FixedThresholdClassifier(classifier(), threshold=0.8)
     strict = fitted(make_pipeline(columns(StandardScaler(), ONE_HOT), make_pipeline(MinMaxScaler(), last)), frame, y)
-    with pytest.raises(UnsupportedModelError, match=r"got a FixedThresholdClassifier that decides otherwise"):
+    with pytest.raises(UnsupportedModelError, match=r"has itself, 0.8, got threshold=0.6"):
         rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.6)
     model = rocerf.from_pipeline(strict, frame, y, otherwise="estimator", threshold=0.8)
     np.testing.assert_array_equal(model.predict(frame), strict.predict(frame))

@@ -146,6 +146,25 @@ def test_classifiers_with_a_threshold_of_their_own_are_taken_over_with_it_and_re
     fixed = FixedThresholdClassifier(inner, threshold=0.3, response_method="predict_proba").fit(X, Y)
     model = EstimatorModel.from_sklearn(fixed, TRAIN, threshold=fixed.threshold)
     assert (model.predict(X) == (fixed.predict(X) == TRAIN.favourable)).all()
-    assert model.trees is None  # it is wrapped: searched, not read
-    with pytest.raises(UnsupportedModelError, match="pass the threshold that it uses"):
-        EstimatorModel.from_sklearn(fixed, TRAIN)
+    assert model.trees is not None  # its probabilities are those of the trees inside
+    assert model.trees.scores(X) == pytest.approx(model.score(X), abs=1e-9)
+    assert EstimatorModel.from_sklearn(fixed, TRAIN).threshold == 0.3
+    with pytest.raises(UnsupportedModelError, match="leave threshold= out"):
+        EstimatorModel.from_sklearn(fixed, TRAIN, threshold=0.6)
+
+
+def test_a_tuned_threshold_is_tuned_again_with_every_refit() -> None:
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
+    inner = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0)
+    tuned = TunedThresholdClassifierCV(inner, cv=3, random_state=0, scoring="balanced_accuracy").fit(X, Y)
+    model = EstimatorModel.from_sklearn(tuned, TRAIN)
+    assert model.threshold == pytest.approx(tuned.best_threshold_)
+    again = model.refitted([TRAIN.ids[place : place + 20] for place in (0, 20, 40)])
+    own = [estimator.best_threshold_ for estimator in again.estimators]
+    assert len({*own, tuned.best_threshold_}) > 1
+    decided = [estimator.predict(X) == TRAIN.favourable for estimator in again.estimators]
+    np.testing.assert_array_equal(again.scores(X) >= 0, decided)
+    for trees, scores in zip(model.trees_retrained(again), again.scores(X), strict=True):
+        assert trees is not None
+        assert trees.scores(X) == pytest.approx(scores, abs=1e-9)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -171,6 +172,35 @@ def test_statistics_of_several_columns_and_scaled_numbers_are_searched_not_read(
     model = from_pipeline(scaled, frame, y, otherwise="estimator")
     assert model.trees is None
     assert Rocerf(model, 0, promise="plain").solver == "search"
+
+
+def test_nobody_who_gave_a_number_is_sent_to_the_one_that_stands_for_a_missing_one() -> None:
+    frame, _ = table(3)
+    frame["months"] += np.random.default_rng(3).random(N).round(2)  # no whole numbers
+    y = (frame["months"].isna() | (frame["months"] > 7)).astype(int)  # a gap is as good as the best number
+    boosted = HistGradientBoostingClassifier(max_iter=8, max_leaf_nodes=6, min_samples_leaf=5, random_state=0)
+    fitted = CalibratedClassifierCV(boosted, cv=2).fit(frame[["income", "months"]], y)
+    model = from_pipeline(fitted, frame[["income", "months"]], y, otherwise="estimator")
+    assert isinstance(model, EstimatorModel)
+    assert model.trees is None
+    people = frame[["income", "months"]][fitted.predict(frame[["income", "months"]]) == 0].head(6)
+    number = model.frames.fills["months"]  # type: ignore[union-attr]
+    explainer = Rocerf(model, 0, promise="plain", cost="l1")
+    found = explainer.explain(people)
+    assert found.answered.all()
+    assert (fitted.predict(found.points) == 1).all()
+    assert (found.points["months"] != number).all()
+    X0 = model.matrix(people)
+    allowed = explainer.problem(X0, [()] * len(X0)).allowed
+    there = X0.copy()
+    there[:, 1] = number
+    assert not allowed.holds(there).any()
+    beside = allowed.landed(there)
+    assert allowed.holds(beside).all()
+    np.testing.assert_allclose(beside, there, rtol=1e-12)
+    stays = X0.copy()  # who came without the number keeps what stands for it
+    stays[:, 1] = number
+    assert explainer.problem(stays, [("months",)] * len(X0)).allowed.holds(stays).all()
 
 
 def test_a_catboost_that_cannot_be_cloned_says_how_it_can() -> None:

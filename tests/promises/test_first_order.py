@@ -97,9 +97,11 @@ def test_readings_of_few_rows_are_never_below_the_promise(room: int, monkeypatch
     nowhere = np.full_like(at, np.nan)
     np.testing.assert_allclose(streamed.read_above(at, nowhere).values, Plain(model).read(at).values)
     np.testing.assert_allclose(streamed.read(at).values, kept.read(at).values, atol=1e-9)
-    few = streamed.effects.few
-    assert few is not None
-    assert len(few.rows) <= room // (8 * 4)
+    few, edges = streamed.effects.few, streamed.effects.edges
+    kept_rows = few.rows if few is not None else edges
+    assert kept_rows is not None
+    assert 0 < len(kept_rows) <= room // (8 * 4)
+    assert (few is None) == (room < 2**20)
     elsewhere = model.train.X + 3 * rng.normal(size=model.train.X.shape) * model.train.spread
     for points in (at, at + 0.3 * model.train.spread):
         above = streamed.read_above(points, at)
@@ -107,11 +109,16 @@ def test_readings_of_few_rows_are_never_below_the_promise(room: int, monkeypatch
         slopes, constants = above.cuts(points)
         gaps = elsewhere @ slopes.T + constants - kept.read(elsewhere).values[:, None]
         assert gaps.min() > -1e-9
-        if room > 2**20 and points is at:  # these very rows were read
+        if points is at:  # these very rows were read
             np.testing.assert_allclose(above.values, kept.read(points).values, atol=1e-9)
 
 
-def test_streamed_effects_are_asked_a_few_times_for_the_same_recourses(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("room", [2**27, 8 * 7 * 120])
+def test_streamed_effects_are_asked_a_few_times_for_the_same_recourses(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where there is no room for all rows that mattered."""
+    monkeypatch.setattr(row_effects, "NOTED_BYTES", room)
     train = random_training_set(5, n=2000, d=6)
     model = LogisticModel.fit(train, C=1.0)
     people = refused_people(model, 1, 12)

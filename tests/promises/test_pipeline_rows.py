@@ -241,3 +241,20 @@ def test_rows_that_the_pipeline_fails_on_are_proven_nothing_and_spoil_no_others(
     people.iloc[1, 1] = 1e7
     bound = Certified(model, 1).bound(people)
     assert np.isnan(bound).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_answers_are_numbers_that_columns_of_32_bits_hold(fixed: bool) -> None:
+    # Dates as numbers: two neighbours of 32 bits lie 2 apart, which moves scores by more than the guard of a point.
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"since": 20200101 + rng.uniform(0, 50000, 300), "a": rng.normal(size=300)}).astype("float32")
+    y = ((frame["since"] - 20225000) / 2e4 + frame["a"] + rng.normal(size=300) > 0).astype(int).to_numpy()
+    pipeline = fitted(make_pipeline(StandardScaler(), LogisticRegression()), frame, y)
+    schema = rocerf.FeatureSchema.from_frame(frame)
+    model = model_of(pipeline, frame, y, schema=schema.edit("a", direction="fixed") if fixed else schema)
+    recourses = Rocerf(model, 0, promise="plain", cost="l1").explain(frame[pipeline.predict(frame) == 0].head(15))
+    assert "gave_up" not in [status.value for status in recourses.statuses]
+    points = recourses.points[recourses.answered]
+    assert len(points) >= 10
+    assert (points.dtypes == "float32").all()
+    assert (pipeline.predict(points) == 1).all()

@@ -15,7 +15,7 @@ import pytest
 from problems import random_training_set, refused_people
 from rocerf import Feature, FeatureSchema, LogisticModel, Recourse, Recourses, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
-from rocerf.errors import FileFormatError
+from rocerf.errors import FileFormatError, IdError
 from rocerf.recourse.result import Change
 from rocerf.storage.seals import sealed
 
@@ -133,15 +133,19 @@ def test_recourses_can_be_compared_and_kept_in_sets(recourses: Recourses) -> Non
 # --- the batch ------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_a_sequence(recourses: Recourses) -> None:
+def test_a_batch_is_a_sequence(recourses: Recourses, model: LogisticModel) -> None:
     assert len(recourses) == len(list(recourses)) == 8
     assert recourses[-1].status is recourses.statuses[7]
     assert [recourse.reason for recourse in recourses[5:]] == list(recourses.reasons[5:])
     assert [recourse.status for recourse in recourses[::-4]] == [recourses.statuses[7], recourses.statuses[3]]
     assert recourses[8:] == []
     for place in (8, -9):
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match=f"Expected a place from 0 to 7, not {place}; whole numbers are places"):
             recourses[place]
+    with pytest.raises(IndexError, match="Expected answers, got none, not 0"):
+        first_order(model, 1).explain(np.empty((0, 3)))[0]
+    with pytest.raises(IdError, match=r"one person called 'Ada', got only 'a', .*, 'e', \.\.\.; name one"):
+        recourses["Ada"]
 
 
 def test_a_batch_is_frozen(recourses: Recourses) -> None:
@@ -333,5 +337,5 @@ def test_endless_nesting_is_no_json_of_ours(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"gone\.json.*check the path"):
+    with pytest.raises(FileFormatError, match=r"found nothing at .*gone\.json; check the path"):
         Recourses.from_json(tmp_path / "gone.json")

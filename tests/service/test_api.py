@@ -211,6 +211,41 @@ def test_the_hooks_of_a_policy(desk: Desk) -> None:
     }
 
 
+def test_a_policy_that_deletes_nobody_takes_nothing_in(desk: Desk) -> None:
+    """Privacy tools call the same webhooks for access and consent."""
+    protection = desk.client(PROTECTION)
+    before = desk.ledger.audit.head()
+    for place in ("pre", "post"):
+        for action in ("access", "consent", "update"):
+            sent = {"privacy_request_id": "pri_9", "identity": {"email": "owner-12"}, "policy_action": action}
+            answer = protection.post(f"/api/v1/hooks/policy/{place}", json=sent)
+            assert (answer.status_code, answer.json()["known"], answer.json()["deletion"]) == (200, False, None)
+    assert desk.ledger.audit.head() == before
+
+
+def test_identifiers_of_a_policy_may_be_labelled_numbers_or_several(desk: Desk) -> None:
+    """As Fides sends those of kinds that an organisation added itself."""
+    protection = desk.client(PROTECTION)
+    number = desk.ledger.people.number_of("owner-13")
+    for place, identity in enumerate(
+        (
+            {"customer": {"label": "Customer number", "value": "owner-13"}, "phone_number": None},
+            {"email": "x@example.org", "customers": {"label": "Numbers", "value": ["owner-13", 7]}},
+            {"account": 12, "customer": "owner-13"},
+        )
+    ):
+        sent = {
+            "privacy_request_id": f"pri_l{place}",
+            "privacy_request_status": "in_processing",
+            "callback_type": "pre",
+            "policy_action": "erasure",
+            "identity": identity,
+        }
+        answer = protection.post("/api/v1/hooks/policy/pre", json=sent)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["deletion"]["subject"] == number
+
+
 def test_the_audit_trail_names_who_did_it_and_verifies(desk: Desk) -> None:
     desk.client(PROTECTION).post("/api/v1/deletions", json={"person": "owner-7"})
     auditor = desk.client(AUDITOR)
@@ -268,6 +303,8 @@ def test_odd_people_are_told_what_is_wrong(desk: Desk) -> None:
         assert answer.status_code in (201, 422), answer.text
         if answer.status_code == 201:  # a letter that says so, and promises nothing
             assert not answer.json()["letters"][0]["answered"]
+    quoted = officer.post("/api/v1/letters", json={"people": [{**one, "values": {**one["values"], "debt": "Erika's"}}]})
+    assert "in column 'debt' (for example '...')" in quoted.json()["detail"]
     twice = officer.post("/api/v1/letters", json={"people": [one, one]})
     assert (twice.status_code, twice.json()["detail"][:26]) == (422, "Expected each person once,")
     nothing = b'{"people": [{"person": "x", "values": {"income": NaN}}]}'

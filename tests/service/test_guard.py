@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import warnings
 from pathlib import Path
 
 import pytest
 from fastapi.routing import APIRoute
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from rocerf import errors
 from rocerf.errors import OptionError, RocerfError
@@ -133,7 +137,13 @@ def test_too_many_requests_and_too_many_guesses_wait(tmp_path: Path) -> None:
     assert desk.client(Role.AUDITOR).get("/api/v1/me").status_code == 200  # each token has its own
     for _ in range(3):
         assert desk.client().post("/login", data={"token": "rocerf_x_y"}).status_code == 401
-    assert desk.client().get("/api/v1/me").status_code == 429
+    assert desk.client().post("/login", data={"token": "rocerf_x_y"}).status_code == 429
+    wrong = {"Authorization": "Bearer rocerf_x_y"}
+    assert desk.client().get("/api/v1/me", headers=wrong).status_code == 429
+    # A program with a token that has ended locks nobody out who is behind the same address.
+    assert desk.client(Role.AUDITOR).get("/api/v1/me").status_code == 200
+    assert desk.client().post("/login", data={"token": desk.secrets[Role.ADMIN]}).status_code == 303
+    assert desk.client().get("/api/v1/me").status_code == 401  # who shows nothing, guesses nothing
 
 
 def test_every_answer_has_the_secure_headers(desk: Desk) -> None:
@@ -190,6 +200,46 @@ def test_a_mistake_of_ours_says_nothing_of_its_text(monkeypatch: pytest.MonkeyPa
     assert [line["event"] for line in lines] == ["mistake", "request"]
     assert lines[0]["kind"] == "ValueError"
     assert lines[0]["request_id"] == answer.json()["request_id"]
+
+
+def test_a_caller_s_own_id_is_taken_over_where_no_name_fits(tmp_path: Path) -> None:
+    client = desk_in(tmp_path).client()
+    for own in ("0af7651916cd43dd8448eb211c80319c", "8e03978e-40d5-43dd-bc93-6894a57f9324"):
+        assert client.get("/health", headers={"X-Request-Id": own}).headers["x-request-id"] == own
+    for other in ("Erika-Mustermann-1964", "customer17abcdef00", "deadbeef", "Adele-Beda-Abbe-Dea"):
+        assert client.get("/health", headers={"X-Request-Id": other}).headers["x-request-id"] != other
+
+
+def test_what_others_log_is_a_line_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    stream = io.StringIO()
+    handler = logs.to_stream(stream)
+    try:
+        logs.others_to(handler)
+        try:
+            raise ValueError("Erika")
+        except ValueError:
+            logging.getLogger("uvicorn.error").exception("for %s", "Erika")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning("Erika", UserWarning, "anywhere.py", 1)
+    finally:
+        logs.log.removeHandler(handler)
+        logging.captureWarnings(False)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(line["level"], line["event"]) for line in lines] == [
+        ("error", "uvicorn.error"),
+        ("warning", "py.warnings"),
+    ]
+    assert "Erika" not in stream.getvalue()
+
+
+def test_a_database_s_errors_hold_no_value(tmp_path: Path) -> None:
+    engine = desk_in(tmp_path).ledger.core.database.engine
+    with pytest.raises(DBAPIError) as caught, engine.begin() as connection:
+        connection.execute(text("INSERT INTO copies (id, kind, path) VALUES (1, :kind, NULL)"), {"kind": "Erika"})
+    assert "Erika" not in str(caught.value)
 
 
 def test_logs_hold_routes_and_no_secrets(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import rocerf
+from rocerf.ledger.access import Role
 from rocerf.types import Array
+from service_desk import desk_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "threat-model.md"
 
@@ -91,6 +93,34 @@ def test_what_gives_the_row_back_exactly(measured: dict[str, list[float]], name:
     (stated,) = figures(pattern)
     assert max(measured[name]) < 30 * stated
     assert stated < 1e-10
+
+
+def test_an_officer_who_halves_the_way_gets_the_border(tmp_path: Path) -> None:
+    """Made-up people, refused or accepted: all that an officer may ask for."""
+    desk = desk_in(tmp_path, letters=1)
+    officer = desk.client(Role.OFFICER)
+    debts, low, high = np.array([0.0, 10_000.0, 20_000.0]), np.full(3, -2e5), np.full(3, 2e5)
+    asked = 0
+    for _ in range(40):
+        middle = (low + high) / 2
+        people = [
+            {"person": f"nobody-{asked + place}", "values": {"income": float(income), "debt": float(debt)}}
+            for place, (income, debt) in enumerate(zip(middle, debts, strict=True))
+        ]
+        answer = officer.post("/api/v1/letters", json={"people": people}).json()["letters"]
+        asked += len(people)
+        accepted = np.array([letter["reason"] == "already_accepted" for letter in answer])
+        low, high = np.where(accepted, low, middle), np.where(accepted, middle, high)
+    slope, constant = np.polyfit(debts, (low + high) / 2, 1)
+    model = desk.ledger.models.explainer().model
+    (own,), (shift,) = model.halfspaces(model.theta[None])
+    error = max(abs(slope / (-own[1] / own[0]) - 1), abs(constant / (-shift / own[0]) - 1))
+    people_asked, stated = figures(r"with (\d+) such people: slopes to a relative error of (\de-\d+)")
+    assert (asked, error < stated) == (people_asked, True)
+    issued = [
+        event for event in desk.ledger.audit.events(kind="letters issued", limit=100) if "officer:" in event.actor
+    ]
+    assert sum(event.facts["letters"] for event in issued) == asked  # it shows
 
 
 def test_it_is_one_page() -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,6 +41,7 @@ READER_GONE = 141
 def main() -> None:
     """Run the command line; every error on purpose becomes one sentence and exit code 2."""
     _open_streams()
+    _keep_output_ours()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a full disk or a reader who left can still be distinguished
@@ -62,18 +64,27 @@ def main() -> None:
             fail(f"{said}; please run it again with ROCERF_DEBUG=1 and report what it prints.", 1)
         message = error.format_message() if hasattr(error, "format_message") else ""
         if message:
-            fail(f"{message.rstrip('.?')}; try 'rocerf --help'.", int(error.exit_code))
+            fail(_with_help(message, getattr(error, "ctx", None)), int(error.exit_code))
         raise SystemExit(int(error.exit_code)) from None
     if code == INTERRUPTED:
         fail("interrupted.", INTERRUPTED)
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
+def _with_help(message: str, context: Any) -> str:
+    """What the command-line library says of a call, and where its options stand."""
+    said = message.replace("Value error, ", "").strip()  # its own word for a choice that there is not
+    called = " ".join(["rocerf", *filter(None, [getattr(context, "info_name", None)])]) if context else "rocerf"
+    where = "rocerf --help" if context is None or context.parent is None else f"{called} --help"
+    return f"{said} See '{where}'." if said.endswith("?") else f"{said.rstrip('.')}; see '{where}'."
+
+
 def _leave_quietly() -> NoReturn:
     """End as programs do whose reader is gone; what is still to be written goes nowhere instead of failing again."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
-    if sys.__stdout__ is not None:
-        os.dup2(sys.stdout.fileno(), sys.__stdout__.fileno())
+    gone, sys.stdout = sys.stdout, open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
+    for stream in (gone, sys.__stdout__):
+        with suppress(AttributeError, OSError, ValueError):  # not a file of the system
+            os.dup2(sys.stdout.fileno(), stream.fileno())  # type: ignore[union-attr]
     raise SystemExit(READER_GONE)
 
 
@@ -82,6 +93,24 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _keep_output_ours() -> None:
+    """On standard output every byte is ours: what libraries written in C print there goes to standard error.
+
+    HiGHS prints a line now and then, whatever it is told, and that line would lie in the midst of a JSON document.
+    """
+    if sys.stdout is not sys.__stdout__:  # somebody reads in our place
+        return
+    stream = sys.stdout
+    try:
+        ours = os.dup(stream.fileno())
+        os.dup2(sys.stderr.fileno(), stream.fileno())
+    except (OSError, ValueError):  # not a file of the system
+        return
+    sys.stdout = open(  # noqa: SIM115 (open until the end)
+        ours, "w", encoding=stream.encoding, errors=stream.errors, buffering=1 if stream.line_buffering else -1
+    )
 
 
 @app.callback()

@@ -10,11 +10,14 @@ from __future__ import annotations
 import csv
 import re
 import warnings
+from collections.abc import Collection
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.cli.csv_dialect import content_of, separator_of, with_codes, with_numbers
 from rocerf.data.exact_csv import exact_numbers
 from rocerf.errors import ColumnError, FileFormatError
 from rocerf.storage.whole_file import write_text
@@ -58,14 +61,19 @@ def write_csv(frame: pd.DataFrame, path: Path, *, private: bool = False) -> None
     write_text(path, cells.to_csv(index=False, quoting=quoting), private=private)
 
 
-def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
+def read_csv(path: Path, id_column: str | None = None, texts: Collection[str] | None = None) -> pd.DataFrame:
     """A table; ids are kept as they are written (007 is not 7, and a person may be called NA).
 
-    Answers that we wrote are given back without the apostrophes that :func:`write_csv` added.
+    Cells may be parted by semicolons or tabs, and numbers then have decimal commas. ``texts`` names the columns that
+    are texts whatever stands in them; where nobody knows, a column with codes such as 01067 is one. Answers that we
+    wrote are given back without the apostrophes that :func:`write_csv` added.
     """
     import pandas as pd
 
-    header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    content = content_of(path)
+    first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
+    separator = separator_of(path, pd.read_csv(BytesIO(content), **first).iloc[0].tolist())
+    header = pd.read_csv(BytesIO(content), sep=separator, **first).iloc[0].tolist()
     twice = [name for name in header if header.count(name) > 1]
     if twice:
         raise ColumnError(
@@ -73,20 +81,31 @@ def read_csv(path: Path, id_column: str | None = None) -> pd.DataFrame:
             "drop the others."
         )
     exact = {id_column: "id {}".format} if id_column in header else None  # or pandas takes NA and null for missing
+    kinds = {name: str for name in texts or () if name in header and name != id_column}
+
+    def again(names: list[str]) -> pd.DataFrame:
+        return pd.read_csv(BytesIO(content), sep=separator, index_col=False, usecols=names, dtype=str)
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             # The first column is a column, and numbers are those that are written, to the last digit.
-            frame = pd.read_csv(path, converters=exact, index_col=False, **exact_numbers())
+            options: dict[str, Any] = {"sep": separator, "index_col": False, "dtype": kinds or None, **exact_numbers()}
+            frame = pd.read_csv(BytesIO(content), converters=exact, **options)
     except pd.errors.ParserWarning:
+        parted = {",": "commas", ";": "semicolons", "\t": "tabs"}[separator]
         raise FileFormatError(
             f"Expected as many cells in each row of {path.name} as names in its first line ({len(header)}), got more; "
-            "look for commas in texts without quotation marks."
+            f"look for {parted} in texts without quotation marks."
         ) from None
     if exact is not None:
         frame[id_column] = frame[id_column].str.removeprefix("id ")
     if tuple(name.removeprefix("recourse_") for name in header[: len(OURS)]) == OURS:
         frame = _each_text(frame, original)
+    if texts is None:
+        frame = with_codes(frame, content, again, but=id_column)
+    if separator != ",":
+        frame = with_numbers(frame, path.name, again)
     if exact is not None:
         frame[id_column] = _ids(frame[id_column])
     return frame

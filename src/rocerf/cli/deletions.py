@@ -52,7 +52,7 @@ def attack(
     _check_out(out, (train, points, model, pipeline, schema))
     files = ModelFiles(model, pipeline, preprocessing, c, fit)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
-    given = read_points(points, id_column=id_column)
+    given = read_points(points, id_column=id_column, like=rows)
     if schema is not None and given.schema is not None:
         raise OptionError("Expected --schema only with a table of points, got it with answers that bring their own.")
     fitted = model_of(rows, files, given.schema if schema is None else read_schema(schema))
@@ -69,7 +69,8 @@ def attack(
         written.complain()
         return
     say(
-        f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} rows that was tried "
+        f"{survive} of {len(attacks)} points survived every deletion of at most {adversary.k} "
+        f"{'row' if adversary.k == 1 else 'rows'} that was tried "
         f"({int(attacks.retrainings.sum())} models retrained; searches: {', '.join(attacks.searches)})."
     )
     _print_worst(attacks, SURVIVE)

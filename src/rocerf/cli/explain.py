@@ -12,7 +12,7 @@ import typer
 from rocerf.cli import options as opt
 from rocerf.cli.models import ModelFiles, model_of, read_schema, write_pipeline
 from rocerf.cli.outputs import Target, check_targets, write_each
-from rocerf.cli.terminal import console, print_document, print_json, say
+from rocerf.cli.terminal import console, print_document, print_json, say, say_aside
 from rocerf.cli.terminal import table as new_table
 from rocerf.errors import FileFormatError, OptionError
 from rocerf.progress import showing as progress_bar
@@ -55,9 +55,10 @@ def schema(
     if check is not None:
         _print_check(FeatureSchema.from_yaml(check), frame, as_json)
         return
+    frame, ids = _without_unusable(frame)
     guessed = FeatureSchema.from_frame(
         frame,
-        immutable=immutable or (),
+        immutable=(*(immutable or ()), *ids),
         increase_only=increase_only or (),
         decrease_only=decrease_only or (),
         integer=integer or (),
@@ -118,7 +119,7 @@ def explain(
     kept = None if out is None or not fit else out.with_name(f"{out.stem}-pipeline.skops")
     _check_places(out, alternatives, save_explainer, kept, (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
-    asking = read_people(people, id_column=id_column)
+    asking = read_people(people, id_column=id_column, like=rows)
     given = None if schema is None else read_schema(schema)
     fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c, fit, validate=True), given)
     rules = rules_of(given, fitted, rows, immutable, free=free)
@@ -165,6 +166,20 @@ def _check_places(
     check_targets(targets, sources)
     if save_explainer is not None:
         check_folder(save_explainer)
+
+
+def _without_unusable(frame: Any) -> tuple[Any, list[str]]:
+    """The columns that a schema can have, and which of them are ids that nobody changes; both are told."""
+    from rocerf.cli.fitting import looks_like_ids, unusable
+
+    left_out = unusable(frame, chosen=True)
+    for name, why in left_out.items():
+        say_aside(f"Left out: {name!r}, since {why}.")
+    used = frame.drop(columns=list(left_out))
+    ids = looks_like_ids(used)
+    for name in ids:
+        say_aside(f"Held fixed: {name!r}, since it is different in every row, as ids are.")
+    return used, ids
 
 
 def _print_check(given: FeatureSchema, frame: Any, as_json: bool) -> None:
@@ -276,9 +291,8 @@ def _print_summary(batches: Sequence[Recourses], written: Sequence[Path], *, sho
 
     recourses = batches[0]
     settings = recourses.settings
-    table = new_table(
-        f"{len(recourses)} people, k = {settings.k} of {settings.training_rows} rows", ["status", "people"]
-    )
+    people = "1 person" if len(recourses) == 1 else f"{len(recourses)} people"
+    table = new_table(f"{people}, k = {settings.k} of {settings.training_rows} rows", ["status", "people"])
     counts: dict[str, int] = {}
     for status in recourses.statuses:
         counts[status.code] = counts.get(status.code, 0) + 1

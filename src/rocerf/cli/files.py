@@ -51,6 +51,16 @@ class LabelledRows:
         """The same, on the disk where they are in files that can be read in parts."""
         return self.training_set()
 
+    def text_columns(self) -> list[str]:
+        """Features whose values are texts, one and all; digits among them are texts, too."""
+        from pandas.api.types import is_numeric_dtype
+
+        return [
+            str(name)
+            for name, column in self.frame.items()
+            if not is_numeric_dtype(column.dtype) and all(isinstance(cell, str) for cell in column.dropna())
+        ]
+
 
 def read_training_set(path: Path, *, label: str, favourable: str, id_column: str | None = None) -> TrainingSet:
     """Training rows from a file: all columns but the label and the ids are features, and numbers."""
@@ -93,9 +103,15 @@ def typed_as(labels: Iterable[Any], favourable: str, column: str) -> Any:
     return spelled[favourable]
 
 
-def read_people(path: Path, *, id_column: str | None = None) -> pd.DataFrame:
-    """People from a file; columns the model does not know are left aside."""
-    frame = _with_ids(read_table(path, id_column), id_column, path)
+def read_people(
+    path: Path, *, id_column: str | None = None, like: LabelledRows | RowsInParquet | None = None
+) -> pd.DataFrame:
+    """People from a file; columns the model does not know are left aside.
+
+    What is a text among the training rows, ``like``, is one here, whatever few values stand in a CSV: 20 may be a code.
+    """
+    texts = None if like is None else like.text_columns()
+    frame = _with_ids(read_table(path, id_column, texts), id_column, path)
     repeated = frame.index[frame.index.duplicated()]
     if len(repeated):
         raise IdError(
@@ -140,11 +156,13 @@ class GivenPoints:
         return matrix[complete], [name for name, kept in zip(names, complete, strict=True) if kept]
 
 
-def read_points(path: Path, *, id_column: str | None = None) -> GivenPoints:
+def read_points(
+    path: Path, *, id_column: str | None = None, like: LabelledRows | RowsInParquet | None = None
+) -> GivenPoints:
     """Points from a table, or from answers written by ``rocerf explain`` as JSON."""
     if path.name.lower().endswith(".json") and not _lists_rows(path):
         return GivenPoints(Recourses.from_json(path))
-    return GivenPoints(read_people(path, id_column=id_column))
+    return GivenPoints(read_people(path, id_column=id_column, like=like))
 
 
 def _lists_rows(path: Path) -> bool:

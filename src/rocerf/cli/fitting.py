@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.cli.telling_names import words_of
 from rocerf.data.schema_guess import MOST_CATEGORIES
 from rocerf.errors import DataError
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 #: Parts of the cross-validation.
 FOLDS = 5
+
+#: Accuracy from which on a column may say the label in other words, and rows on which such a column is looked for.
+TOO_GOOD, LOOKED_AT = 0.95, 2000
+
+#: Words in names of columns that tell rows apart.
+ID_WORDS = {"id", "ids", "key", "no", "nr", "num", "number", "nummer", "kundennummer", "index", "uid", "uuid"}
 
 #: Where the fit stops, in the gradient: far below what decides anything.
 TOLERANCE = 1e-10
@@ -35,9 +42,14 @@ class Fitted:
     sentences: tuple[str, ...]
 
 
-def fitted_here(frame: pd.DataFrame, labels: Any, *, c: float = 1.0, validate: bool = True, seed: int = 0) -> Fitted:
-    """A pipeline for these columns and labels, with its accuracy on rows that it was not fitted on."""
-    left_out = unusable(frame)
+def fitted_here(
+    frame: pd.DataFrame, labels: Any, *, c: float = 1.0, validate: bool = True, seed: int = 0, chosen: bool = False
+) -> Fitted:
+    """A pipeline for these columns and labels, with its accuracy on rows that it was not fitted on.
+
+    Columns that somebody has ``chosen`` stay in, though they look like ids.
+    """
+    left_out = unusable(frame, chosen=chosen)
     used = frame[[name for name in frame.columns if name not in left_out]]
     if not used.shape[1]:
         raise DataError("Expected at least one column to fit a pipeline on, got none that can be used; check the file.")
@@ -46,7 +58,8 @@ def fitted_here(frame: pd.DataFrame, labels: Any, *, c: float = 1.0, validate: b
         warnings.simplefilter("ignore")  # scikit-learn's remarks about categories that a part of the rows lacks
         accuracy = _accuracy(pipeline, used, labels, seed) if validate else None
     pipeline.fit(used, labels)
-    return Fitted(pipeline, tuple(map(str, used.columns)), tuple(_said(used, left_out, labels, accuracy)))
+    said = [*_said(used, left_out, labels, accuracy), *_perhaps_too_good(pipeline, used, labels, accuracy)]
+    return Fitted(pipeline, tuple(map(str, used.columns)), tuple(said))
 
 
 def text_columns(frame: pd.DataFrame) -> list[str]:
@@ -61,22 +74,28 @@ def text_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def looks_like_ids(frame: pd.DataFrame) -> list[str]:
-    """Whole numbers or texts that are different in every row: names of rows rather than traits."""
-    from pandas.api.types import is_float_dtype
-
+    """Texts that are different in every row, and whole numbers that count rows: names of rows rather than traits."""
     if len(frame) <= MOST_CATEGORIES:
         return []
-    return [
-        str(name)
-        for name, column in frame.items()
-        if not is_float_dtype(column.dtype) and column.nunique(dropna=False) == len(frame)
-    ]
+    return [str(name) for name, column in frame.items() if _names_rows(str(name), column)]
 
 
-def unusable(frame: pd.DataFrame) -> dict[str, str]:
-    """Columns that no sensible model has, with the reason."""
+def _names_rows(name: str, column: pd.Series[Any]) -> bool:
+    """Whether values that differ in every row are names; incomes may differ as well, but leave most numbers out."""
+    from pandas.api.types import is_float_dtype, is_integer_dtype
+
+    if is_float_dtype(column.dtype) or column.nunique(dropna=False) != len(column):
+        return False
+    if not is_integer_dtype(column.dtype) or ID_WORDS & words_of(name):
+        return True
+    return int(column.max()) - int(column.min()) < 2 * len(column)
+
+
+def unusable(frame: pd.DataFrame, *, chosen: bool = False) -> dict[str, str]:
+    """Columns that no sensible model has, with the reason; numbers that look like ids, unless somebody has ``chosen``
+    the columns."""
     texts, found = set(text_columns(frame)), {}
-    ids = looks_like_ids(frame)
+    ids = [name for name in looks_like_ids(frame) if not chosen or name in texts]
     for name, column in frame.items():
         if column.isna().all():
             found[str(name)] = "it has no value"
@@ -140,3 +159,29 @@ def _said(
         )
     said += [f"Left out of the model: {name!r}, since {why}." for name, why in left_out.items()]
     return said
+
+
+def _perhaps_too_good(
+    pipeline: Any, frame: pd.DataFrame, labels: Any, accuracy: tuple[float, int] | None
+) -> Sequence[str]:
+    """A question where the model hardly errs: does a column tell what became known only after the decision?"""
+    commonest = np.unique(np.asarray(labels), return_counts=True)[1].max() / len(frame)
+    if accuracy is None or accuracy[0] < TOO_GOOD or 1 - accuracy[0] > (1 - commonest) / 4:
+        return []
+    return [
+        f"Hardly ever wrong, which is rare: does a column say the label in other words, known only afterwards? "
+        f"{_weightiest(pipeline, frame)!r} decides most here. If it does, delete it from the file or from the schema."
+    ]
+
+
+def _weightiest(pipeline: Any, frame: pd.DataFrame) -> str:
+    """The column that moves scores most: whose own part of them, all else kept, differs most from row to row."""
+    rows = frame.iloc[:LOOKED_AT]
+    scores = pipeline.decision_function(rows)
+    parts = {}
+    for name in frame.columns:
+        same = rows.copy()
+        same[name] = rows[name].iloc[[0] * len(rows)].to_numpy()
+        same[name] = same[name].astype(rows[name].dtype)
+        parts[str(name)] = float(np.std(scores - pipeline.decision_function(same)))
+    return max(parts, key=lambda name: parts[name])

@@ -48,11 +48,14 @@ def init(
     check_targets([Target("--out", out, folder=True)], (rows, people))
     if (out / SETTINGS).exists():
         raise FileFormatError(f"Expected a new folder for the project, got {out}, which has one; choose another --out.")
+    if people is not None and not people.exists():
+        raise FileFormatError(f"Expected a file at {people}, found none; check the path, or leave --people out.")
     table = read_table(rows, train_id_column)
     ids = train_id_column or next(iter(looks_like_ids(table.drop(columns=label, errors="ignore"))), None)
     hoped = favourable if favourable is not None or label not in table else _hoped_for(table[label], label)
     given = read_labelled_rows(rows, label=label, favourable=str(hoped), id_column=ids)
     known = given.frame
+    _refuse_more_labels(given.labels, label)
     good = typed_as(given.labels, str(hoped), label) == given.labels
     beginning = Beginning(
         _from(out, rows), label, str(hoped), ids, known, None if people is None else _from(out, people)
@@ -99,6 +102,25 @@ def _hoped_for(labels: pd.Series[Any], column: str) -> str:
             "none of them says so; add it."
         )
     return hoped[0]
+
+
+def _refuse_more_labels(labels: Any, column: str) -> None:
+    """Refuse, before anything is written, labels that no command could use."""
+    import pandas as pd
+
+    from rocerf.cli.files import spelling
+
+    gone = int(pd.isna(labels).sum())
+    if gone:
+        rows = "1 row" if gone == 1 else f"{gone} rows"
+        raise LabelError(f"Expected a label in every row, got {rows} without one in {column!r}; drop or fill them.")
+    found = [spelling(value) for value in pd.unique(pd.Series(labels).dropna())]
+    if len(found) != 2:
+        shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise LabelError(
+            f"Expected two labels in column {column!r}, accepted and refused, got {len(found)}: {shown}; write a "
+            "column that tells the hoped-for label from all others, and name it with --label."
+        )
 
 
 def _from(folder: Path, path: Path) -> str:

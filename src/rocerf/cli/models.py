@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rocerf.cli.options import PreprocessingName
 from rocerf.cli.terminal import say_aside
-from rocerf.errors import DataError, FileFormatError, OptionError
+from rocerf.data.columns import some
+from rocerf.errors import ColumnError, DataError, FileFormatError, OptionError
 
 if TYPE_CHECKING:
     from rocerf.cli.files import LabelledRows
@@ -75,8 +76,14 @@ def _fitted_here(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: F
 
     frame = rows.frame
     if rules is not None:
+        unknown = [name for name in rules.names if name not in frame.columns]
+        if unknown:
+            raise ColumnError(
+                f"Expected the columns of the schema among the training rows, got none named {some(unknown)}; give the "
+                "schema that was written from these rows, or correct it."
+            )
         frame = frame[[name for name in frame.columns if name in rules.names]]
-    made = fitted_here(frame, rows.labels, c=files.c, validate=files.validate)
+    made = fitted_here(frame, rows.labels, c=files.c, validate=files.validate, chosen=rules is not None)
     for sentence in made.sentences:
         say_aside(sentence)
     return made.pipeline

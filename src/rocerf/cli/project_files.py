@@ -63,7 +63,9 @@ def settings_text(beginning: Beginning) -> str:
     if beginning.fits:
         shared += ["# A pipeline is fitted for the texts and gaps. Yours instead: pipeline: model.skops", "fit: true"]
     people = line("people", beginning.people)
-    try_out = "" if beginning.asking is not None else "  # some refused people of your own rows, to try: put yours here"
+    try_out = (
+        "" if beginning.asking is not None else "  # people of your own rows with another label, to try: put yours here"
+    )
     pipeline = "answers-pipeline.skops"
     forgets = ["  explainer: explainer", "  deleted: request.txt"]
     forgets += [f"  pipeline: {pipeline}", f"  save-pipeline: {pipeline}"] if beginning.fits else []
@@ -93,6 +95,7 @@ def settings_text(beginning: Beginning) -> str:
             "  format: html",
             "  out: letters",
             "  # valid-until: 2027-06-30",
+            "# Groups of private columns are compared only where they are named, group: [COLUMN, COLUMN].",
             "portfolio: {answers: answers.json, explainer: explainer, out: portfolio.html}",
             "attack: {points: answers.json, k: 0.5%, effort: quick}",
             "# request.txt holds ids of rows whose deletion was asked for, one a line; now the last row of your table.",

@@ -118,7 +118,7 @@ def compare(
     check_targets([Target("--out", path) for path in tables.values()], (train, people, model, pipeline, schema))
     files = ModelFiles(model, pipeline, preprocessing, c, fit)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
-    asking = read_people(people, id_column=id_column)
+    asking = read_people(people, id_column=id_column, like=rows)
     rules = None if schema is None else read_schema(schema)
     fitted = _network(rows, files, epochs=epochs, seed=seed, device=device) if network else model_of(rows, files, rules)
     with progress_bar(quiet=as_json, shorter="fewer --trials, fewer --methods or --effort quick take less") as step:

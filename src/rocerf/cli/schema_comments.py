@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.cli.telling_names import is_sensitive, is_unchangeable, words_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.data.feature import Feature
     from rocerf.data.schema import FeatureSchema
-
-#: Words in names of columns that nobody can change or should be told to: who people are, their family, what has been.
-UNCHANGEABLE = {
-    *("age", "birth", "birthday", "birthplace", "born", "black", "white", "color", "colour", "skin", "race", "racial"),
-    *("ethnic", "ethnicity", "foreign", "foreigner", "native", "nationality", "gender", "sex", "religion"),
-    *("disability", "disabled", "marital", "family", "children", "dependant", "dependants", "dependent", "dependents"),
-    *("history", "past", "previous", "prior", "priors", "delinquency", "delinquencies", "delinq", "bankruptcy"),
-    *("bankruptcies", "arrest", "arrests", "conviction", "convictions"),
-}
 
 #: Words in names of columns that may be times which nobody can make pass.
 TIMES = {"days", "weeks", "months", "years", "experience", "seniority", "tenure"}
@@ -75,8 +68,9 @@ def guessed_schema(
     used = frame[[name for name in frame.columns if name not in left_out]]
     schema = FeatureSchema.from_frame(used, immutable=immutable, private=private)
     for feature in schema:
-        if _unchangeable(feature.group or feature.name):
-            schema = schema.edit(feature.name, direction=Direction.FIXED)
+        if is_unchangeable(feature.group or feature.name):
+            hidden = feature.private or is_sensitive(feature.group or feature.name)
+            schema = schema.edit(feature.name, direction=Direction.FIXED, private=hidden)
         step = _step(feature, used[feature.name])
         if step is not None:
             schema = schema.edit(feature.name, step=step)
@@ -94,15 +88,6 @@ def _step(feature: Feature, column: pd.Series[Any]) -> float | None:
     return next((float(step) for step in (1000, 500, 100, 50, 10, 5) if found and found % step == 0), None)
 
 
-def _unchangeable(name: str) -> bool:
-    return bool(UNCHANGEABLE & _words(name))
-
-
-def _words(name: str) -> set[str]:
-    """The words of a column's name: years_in_job, YearsInJob."""
-    return set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-
-
 def _lines_with_names(schema: FeatureSchema) -> list[tuple[str, str | None]]:
     """The lines of the YAML; those that begin a feature with its name."""
     names = iter(schema.names)
@@ -116,9 +101,13 @@ def _lines_with_names(schema: FeatureSchema) -> list[tuple[str, str | None]]:
 def _remarks(feature: Feature, column: pd.Series[Any]) -> list[str]:
     said = []
     gaps = int(column.isna().sum())
-    if feature.direction == "fixed" and _unchangeable(feature.group or feature.name):
+    if feature.private and is_sensitive(feature.group or feature.name):
+        said.append("Held fixed, and not printed in letters, because of its name; private: false prints it.")
+    elif feature.private:
+        said.append("Held fixed, and not printed in letters, as --private says.")
+    elif feature.direction == "fixed" and is_unchangeable(feature.group or feature.name):
         said.append("Held fixed because of its name; private: true keeps it out of letters, too.")
-    if feature.direction == "any" and feature.kind in ("integer", "continuous") and TIMES & _words(feature.name):
+    if feature.direction == "any" and feature.kind in ("integer", "continuous") and TIMES & words_of(feature.name):
         said.append(
             "A time that only passes by waiting? Then direction: increase, and how long people can wait: upper."
         )

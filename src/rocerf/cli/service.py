@@ -78,15 +78,16 @@ def serve(
     """Run the service: letters, deletion requests, pages; prints its address and, at first, a token."""
     _check_extra()
     from rocerf.service.app import create_app
-    from rocerf.service.logs import to_stream
+    from rocerf.service.logs import others_to, to_stream
     from rocerf.service.resolving import known_by_name, resolver_at
-    from rocerf.service.server import access_of, first_tokens, has_model, working
+    from rocerf.service.server import access_of, address_of, first_tokens, has_model, listen, working
     from rocerf.service.server import serve as answer
 
     if demo and model is not None:
         raise OptionError("Expected --demo or --model, got both; drop one.")
     resolving = known_by_name if resolver is None else resolver_at(resolver)
     with ExitStack() as open_things:
+        listening = open_things.enter_context(listen(host, port))
         if demo and database is None:
             database = f"sqlite:///{open_things.enter_context(tempfile.TemporaryDirectory())}/ledger.db"
         source = _rows(rows, rows_label, rows_id, rows_weight, rows_mask)
@@ -103,11 +104,11 @@ def serve(
         access = access_of(ledger)
         _show(first_tokens(access, every_role=demo, another=admin_token))
         app = create_app(ledger, access=access, resolver=resolving)
-        to_stream()
+        others_to(to_stream())
         if not no_worker:
             open_things.enter_context(working(ledger))  # another process: readers do not wait for it
-        say(f"Listening at http://{host}:{port} (interrupt to end)")
-        answer(app, host=host, port=port, proxy=proxy)
+        say(f"Listening at {address_of(listening)} (interrupt to end)")
+        answer(app, listening=listening, proxy=proxy)
 
 
 def worker(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 WRITTEN = (".csv", ".json", ".parquet")
 
 
-def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
-    """A CSV (also gzipped), Parquet or JSON file as a DataFrame; ids in a CSV are kept as they are written."""
+def read_table(path: Path, id_column: str | None = None, texts: Collection[str] | None = None) -> pd.DataFrame:
+    """A CSV (also gzipped), Parquet or JSON file as a DataFrame; ids in a CSV are kept as they are written, and
+    ``texts``, where they are known, are texts there, too."""
     if not path.exists():
         raise FileFormatError(f"Expected a file at {path}, found none; check the path.")
     name = path.name.lower()
     try:
         if is_parquet(path):
             return parquet_frame(path)
-        if name.endswith((".csv", ".csv.gz")):
-            return read_csv(path, id_column)
+        if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+            return read_csv(path, id_column, texts)
         if name.endswith((".json", ".jsonl")):
             return _json_frame(path)
     except RocerfError:
@@ -42,7 +43,7 @@ def read_table(path: Path, id_column: str | None = None) -> pd.DataFrame:
         said = str(error).strip().rstrip(".")
         raise FileFormatError(f"Expected a readable table at {path}, got an error: {said}; check the file.") from error
     raise FileFormatError(
-        f"Expected a .csv, .csv.gz, .parquet, .json or .jsonl file, got {path.name}; convert it first."
+        f"Expected a .csv, .csv.gz, .parquet, .tsv, .json or .jsonl file, got {path.name}; convert it first."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,14 @@ from rocerf.types import Array
 if TYPE_CHECKING:
     import pandas as pd
 
+
+#: Floating-point types of pandas with fewer than 64 bits.
+NARROW: Mapping[str, type[np.float32 | np.float16]] = {
+    "float32": np.float32,
+    "float[pyarrow]": np.float32,
+    "float16": np.float16,
+    "halffloat[pyarrow]": np.float16,
+}
 
 #: Characters of a cell in a message.
 LONGEST_SHOWN = 60
@@ -69,6 +78,37 @@ class Frames:
         """Names of the columns of schema space."""
         return self.schema.columns
 
+    @cached_property
+    def narrow(self) -> NDArray[np.bool_]:
+        """Columns of schema space whose numbers the user keeps in fewer than 64 bits, and which have no steps, (d,)."""
+        return np.array(
+            [
+                feature.kind is Kind.CONTINUOUS and feature.step is None and self._held_as(feature.name) is not None
+                for feature in self.schema.column_features
+            ],
+            bool,
+        )
+
+    def _held_as(self, name: str) -> type[np.float32 | np.float16] | None:
+        """The narrow type of floating-point numbers that a column has, if it has one."""
+        return NARROW.get(self.dtypes.get(name, "float64").lower())
+
+    def next_held(self, column: int, number: float, towards: float) -> float:
+        """The number itself, where a narrow column of schema space can hold it, or else the next one that it can.
+
+        >>> import pandas as pd
+        >>> df = pd.DataFrame({"income": np.array([1.5, 2.5, 2.25], "float32")})
+        >>> frames = Frames.of(FeatureSchema.from_frame(df), df)
+        >>> frames.next_held(0, 0.1, np.inf), frames.next_held(0, 2.5, np.inf)
+        (0.10000000149011612, 2.5)
+        """
+        kind = self._held_as(self.schema.column_features[column].name)
+        assert kind is not None
+        with np.errstate(over="ignore"):  # beyond what the type can hold
+            held = kind(number)
+            beyond = float(held) < number if towards > number else float(held) > number
+            return float(np.nextafter(held, kind(towards)) if beyond else held)
+
     def are_of(self, X: Any) -> bool:
         """Whether X is a DataFrame with the user's own columns, and not a table of points of schema space.
 
@@ -116,9 +156,12 @@ class Frames:
         codes = np.array([_place(value, places) for value in column], dtype=np.intp)
         encoded = np.where(codes[:, None] >= 0, codes[:, None] == np.arange(len(places)), np.nan)
         known = ", ".join(map(in_words, feature.categories[:8]))
+        texts = all(isinstance(category, str) for category in feature.categories if category is not None)
+        wrong = {int(row): column.iloc[row] for row in np.flatnonzero(codes < 0)}
         return encoded, {
-            int(row): f"{feature.display!r} is {_shown(column.iloc[row])}, expected one of {known}"
-            for row in np.flatnonzero(codes < 0)
+            row: f"{feature.display!r} is {_shown(value)}, expected one of "
+            f"{'' if _fits(value, texts) else 'the texts '}{known}"
+            for row, value in wrong.items()
         }
 
     def missing(self, frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
@@ -172,8 +215,12 @@ class Frames:
     def _categories(self, feature: Feature, values: Array, given: NDArray[np.bool_], dtype: str) -> pd.Series[Any]:
         import pandas as pd
 
-        names = np.empty(len(values), dtype=object)
         places = np.where(given[:, None], values, 0.0).argmax(axis=1)
+        if given.all() and None not in feature.categories:
+            known = self._known(feature, dtype)
+            if known is not None:
+                return known.take(places).reset_index(drop=True)
+        names = np.empty(len(values), dtype=object)
         names[:] = [feature.categories[place] if ok else None for place, ok in zip(places, given, strict=True)]
         if dtype == "category":
             categories = [category for category in feature.categories if category is not None]
@@ -187,6 +234,20 @@ class Frames:
         except (TypeError, ValueError, NotImplementedError):  # categories that this type cannot hold
             return texts
         return series if series.dropna().tolist() == texts.dropna().tolist() else texts
+
+    def _known(self, feature: Feature, dtype: str) -> pd.Series[Any] | None:
+        """The categories of a feature in the type of its column; None where that cannot hold them as they are."""
+        import pandas as pd
+
+        names = np.empty(len(feature.categories), dtype=object)
+        names[:] = feature.categories
+        if dtype == "category" or pd.isna(names).any():
+            return None
+        try:
+            series = pd.Series(names, dtype=dtype)
+        except (TypeError, ValueError, NotImplementedError):
+            return None
+        return series if series.tolist() == names.tolist() else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -252,10 +313,24 @@ def _place(value: Any, places: Mapping[Any, int]) -> int:
     return places.get(value, -1) if isinstance(value, Hashable) and not isinstance(value, tuple) else -1
 
 
+def _fits(value: Any, texts: bool) -> bool:
+    """Whether a cell is of the kind of the categories, as far as they are all texts."""
+    return isinstance(value, str) or not texts or _is_gap(value)
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a cell is a missing value, of whatever kind."""
+    import pandas as pd
+
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
+
+
 def _shown(value: Any) -> str:
     """A cell in a message: short, whatever it is."""
+    if _is_gap(value):
+        return "missing"
     try:
-        text = repr(value)
+        text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python writes no whole number of thousands of digits
         text = f"a {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."

@@ -149,10 +149,11 @@ def feature_columns(dataset: Any, columns: Iterable[str] | None, besides: Sequen
         raise ColumnError("Expected at least one column in the training rows, got none; pass the feature columns.")
     if len(set(names)) < len(names):
         raise ColumnError("Expected each column once, got some twice; drop the copies.")
-    types = pyarrow().types
+    if besides[0] in names:
+        raise ColumnError(f"Expected features without the label, got {besides[0]!r} among them; leave it out.")
     for name in names:
         kind = schema.field(name).type
-        if not any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)):
+        if not _are_numbers(kind):
             raise ColumnError(
                 f"Expected numbers in every column of the training rows, got {kind} in column {name!r}; encode it as "
                 "numbers (one 0/1 column for each category), or leave it out with columns=..."
@@ -182,6 +183,20 @@ def batches(piece: Piece, schema: Any, columns: Sequence[str]) -> Iterator[tuple
         raise FileFormatError(
             f"Expected {piece.rows} rows in a row group of {piece.name}, got {start - piece.start}: the file was "
             "changed meanwhile; describe the table anew."
+        )
+
+
+def _are_numbers(kind: Any) -> bool:
+    types = pyarrow().types
+    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
+
+
+def check_weight(dataset: Any, weight: str | None) -> None:
+    """Refuse weights that are no numbers."""
+    kind = None if weight is None else dataset.schema.field(weight).type
+    if kind is not None and not _are_numbers(kind):
+        raise ColumnError(
+            f"Expected numbers as sample weights, got {kind} in column {weight!r}; convert them or name another column."
         )
 
 
@@ -267,4 +282,7 @@ def as_ids(batch: Any, column: str, where: str) -> NDArray[Any]:
     values = batch.column(column)
     if values.null_count:
         raise DataError(f"Expected an id in every row of {where}, got {values.null_count} without; fill {column!r}.")
-    return np.asarray(values.to_numpy(zero_copy_only=False))
+    found = np.asarray(values.to_numpy(zero_copy_only=False))
+    if pyarrow().types.is_floating(values.type) and np.isnan(found).any():
+        raise DataError(f"Expected an id in every row of {where}, got one that is no number; fill {column!r}.")
+    return found

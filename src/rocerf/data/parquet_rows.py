@@ -27,6 +27,7 @@ from rocerf.data.parquet import (
     Piece,
     as_ids,
     batches,
+    check_weight,
     dataset_of,
     feature_columns,
     numbers_in,
@@ -185,6 +186,7 @@ def read_parquet(
     besides = label, named, weight
     names = feature_columns(dataset, columns, besides) if encoder is None else encoder.columns
     needed = [*names, *(column for column in (label, named, weight) if column is not None)]
+    check_weight(dataset, weight)
     pieces = pieces_of(dataset, needed)
     labels, schema = Labels(label, favourable), dataset.schema
     table = ParquetTable(pieces, schema, names, (label, favourable), encoder)
@@ -235,6 +237,10 @@ class _Ids:
         self.column = column
         rows, types = pieces[-1].start + pieces[-1].rows, pyarrow().types
         kind = None if column is None else schema.field(column).type
+        if kind is not None and types.is_nested(kind):
+            raise IdError(
+                f"Expected a single value as the id of a row, got {kind} in column {column!r}; name another column."
+            )
         if kind is None or types.is_integer(kind):
             self._kind: Any = np.dtype(np.int64 if kind is None else kind.to_pandas_dtype())
         elif types.is_string(kind) or types.is_large_string(kind):
@@ -252,7 +258,10 @@ class _Ids:
         if self._kept is None or self._keys is None:
             self._values[at : at + len(own)] = batch.column(self.column).to_pylist()
             return
-        self._kept.write(at, own.astype(self._kind))
+        kept = own.astype(self._kind)
+        if self._kind.kind == "U" and not (kept == own).all():
+            raise IdError(f"Expected ids without an empty letter at their end, got one in {where}; leave it out.")
+        self._kept.write(at, kept)
         self._keys.write(at, _keys(own))
 
     def checked(self) -> NDArray[Any]:

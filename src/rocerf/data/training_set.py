@@ -152,7 +152,8 @@ class TrainingSet:
     def __repr__(self) -> str:
         n, d = self.X.shape
         good = int(self.y.sum())
-        return f"TrainingSet({n} rows x {d} columns, {good} {self.favourable!r}, {n - good} {self.unfavourable!r})"
+        asked = True if self.unfavourable is False else self.favourable  # 1 of labels that are True and False
+        return f"TrainingSet({n} rows x {d} columns, {good} {asked!r}, {n - good} {self.unfavourable!r})"
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
-from rocerf.data.columns import complete
+from rocerf.data.columns import complete, some
+from rocerf.data.schema import FeatureSchema
 from rocerf.deletion.attackers import attacker_for
 from rocerf.deletion.attacks import Attack, Attacks, Search
 from rocerf.deletion.efforts import EFFORTS, Effort, checked_effort
 from rocerf.deletion.k import number_of_deletions
-from rocerf.errors import DataError
+from rocerf.errors import ColumnError, DataError
 from rocerf.models.model import Classifier
 from rocerf.models.options import checked_seed
 from rocerf.progress import Telling, shown
@@ -30,6 +31,34 @@ if TYPE_CHECKING:
     #: One point (d,), and points (P, d). Arrays that do not say their number of dimensions count as points.
     Point: TypeAlias = Sequence[float] | np.ndarray[tuple[int], np.dtype[Any]]
     Points: TypeAlias = Sequence[Sequence[float]] | np.ndarray[tuple[int, int], np.dtype[Any]] | pd.DataFrame
+
+
+class Answers(Protocol):
+    """Points of schema space with what their columns mean, as a batch of recourses is."""
+
+    @property
+    def schema(self) -> Any:
+        """What the columns mean."""
+        ...
+
+    @property
+    def matrix(self) -> Array:
+        """The points (P, d)."""
+        ...
+
+
+class Answer(Protocol):
+    """One point of schema space with what its columns mean, as one person's recourse is."""
+
+    @property
+    def schema(self) -> Any:
+        """What the columns mean."""
+        ...
+
+    @property
+    def point(self) -> Array:
+        """The point (d,)."""
+        ...
 
 
 class Adversary:
@@ -72,19 +101,33 @@ class Adversary:
         return same
 
     @overload
-    def attack(self, points: Points, *, progress: Telling = None) -> Attacks: ...
+    def attack(self, points: Points | Answers, *, progress: Telling = None) -> Attacks: ...
 
     @overload
-    def attack(self, points: Point, *, progress: Telling = None) -> Attack: ...
+    def attack(self, points: Point | Answer, *, progress: Telling = None) -> Attack: ...
 
-    def attack(self, points: Point | Points, *, progress: Telling = None) -> Attack | Attacks:
+    def attack(self, points: Point | Points | Answer | Answers, *, progress: Telling = None) -> Attack | Attacks:
         """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`.
 
-        ``progress=True`` shows how far it is; a function is called with (done, total).
+        Recourses stand for their points, one :class:`~rocerf.Recourse` for its own. ``progress=True`` shows how far it
+        is; a function is called with (done, total).
         """
+        points = self._of_answers(points)
         if np.ndim(points) == 1:
             return self.attack_all(self._matrix(np.asanyarray(points)[None, :]))[0]
         return self.attack_all(self._matrix(points), progress=progress)
+
+    def _of_answers(self, points: Any) -> Any:
+        """The points of answers, in the model's columns; anything else as it is."""
+        schema = getattr(points, "schema", None)
+        if not isinstance(schema, FeatureSchema):
+            return points
+        if schema.columns != tuple(self.model.train.columns):
+            raise ColumnError(
+                f"Expected answers over the model's columns {some(self.model.train.columns)}, got answers over "
+                f"{some(schema.columns)}; use the model that they were made for."
+            )
+        return points.matrix if hasattr(points, "matrix") else points.point
 
     def _matrix(self, points: Any) -> Array:
         """Points (P, d) of finite numbers."""

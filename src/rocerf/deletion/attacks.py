@@ -55,6 +55,11 @@ class Attack:
     share: float = 1.0
     models: int = 1
 
+    def __repr__(self) -> str:
+        word, rows = "accepted" if self.score >= 0 else "refused", len(self.deleted_ids)
+        said = f"{word}, score {self.score:.4g}" + (f", by {self.share:.0%} of {self.models}" * (self.models > 1))
+        return f"Attack({said}, without the worst {rows} {'row' if rows == 1 else 'rows'} found, by {self.found_by})"
+
     def plot(self) -> Picture:
         """The point's score after the worst deletion found for it; accepted from 0 on."""
         from rocerf.deletion.attack_pictures import draw_attack
@@ -122,6 +127,11 @@ class Attacks:
             retrainings=np.concatenate([np.empty(0, np.intp), *(f.retrainings for f in findings)]),
             searches=tuple(dict.fromkeys(name for f in findings for name in f.ran)),
         )
+
+    def __repr__(self) -> str:
+        kept, lowest = int((self.scores >= 0).sum()), f", lowest score {self.scores.min():.4g}" if len(self) else ""
+        mean = "" if self.accepted is None else f" on average over {self.models} models"
+        return f"Attacks({kept} of {len(self)} points accepted{mean} after the worst deletion found{lowest})"
 
     def plot(self) -> Picture:
         """Every point's score after the worst deletion found for it, from low to high; accepted from 0 on."""

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from rocerf.data.column_statistics import runner_for
+from rocerf.deletion.edge_rows import EdgeRows
 from rocerf.deletion.near_rows import NearRows
 from rocerf.deletion.threshold_pass import RowValues, block_people, block_rows, sampled_rows, worst_by_threshold
 from rocerf.deletion.worst_rows import WorstRows, find_worst_rows
@@ -176,6 +177,20 @@ class _InTheirOrder:
         return list(range(self._rows))
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The last pass, until it is known what its worst rows move: what was found for which directions (P, p)."""
+
+    worst: WorstRows
+    found: WorstRows
+    directions: Array
+    k: int
+
+    def edges(self, shifts: Array, effects_of: Callable[[Places], Array], room: int) -> EdgeRows:
+        """What is kept of it."""
+        return EdgeRows(self.directions, self.found, shifts, self.k, effects_of, room=room)
+
+
 class StreamedRowEffects:
     """The same answers without the n vectors: one walk over the rows for each question.
 
@@ -195,32 +210,47 @@ class StreamedRowEffects:
         self.rows: Any = _InTheirOrder(len(model.train))
         self._noted: Places = np.empty(0, np.intp)
         self._few: RowEffects | None = None
+        #: Whether more rows were noted than there is room for.
+        self.crowded = False
+        self._asked: _Asked | None = None
+        #: What the last pass found, once there is no room for all rows that were noted.
+        self.edges: EdgeRows | None = None
 
     def worst(self, directions: Array, k: int) -> WorstRows:
         """The at most k most harmful rows for each person, by one pass over the rows; a few more are noted."""
         values, n = EffectValues(self._gradients, self._curvature.solve(directions)), len(self.rows)
         found = worst_by_threshold(values, int(NOTED * k), n, self._chunk, self._runner, sampled_rows(n))
+        worst = found.smallest(k)
         self._note(found.positions)
-        return found.smallest(k)
+        if self.crowded:
+            self.edges, self._asked = None, _Asked(worst, found, directions, k)
+        return worst
 
     def _note(self, positions: Places) -> None:
-        """Rows that may be among the worst for others: as many as there is room for, drawn evenly."""
-        noted = sorted_rows(np.concatenate([self._noted, positions]))[0]
-        most = max(1, NOTED_BYTES // (8 * self._curvature.width))
-        if len(noted) > most:
-            noted = np.sort(np.random.default_rng(0).choice(noted, most, replace=False))
-        self._noted, self._few = noted, None
+        """Rows that may be among the worst for others, unless they are more than there is room for."""
+        if not self.crowded:
+            noted = sorted_rows(np.concatenate([self._noted, positions]))[0]
+            self.crowded = len(noted) > self._room
+            self._noted, self._few = noted[:0] if self.crowded else noted, None
+
+    @property
+    def _room(self) -> int:
+        return max(1, NOTED_BYTES // (8 * self._curvature.width))
 
     @property
     def few(self) -> RowEffects | None:
-        """The effects of the rows noted so far; None before the first question."""
+        """The effects of the rows noted so far; None before the first question, and where they are too many."""
         if self._few is None and len(self._noted):
             order = np.random.default_rng(0).permutation(self._noted)
-            vectors = np.empty((len(order), self._curvature.width))
-            for part in chunks(len(order), self._chunk):
-                vectors[part] = self._curvature.solve(self._gradients(order[part]))
-            self._few = RowEffects(vectors, order)
+            self._few = RowEffects(self._effects_of(order), order)
         return self._few
+
+    def _effects_of(self, rows: Places) -> Array:
+        """The effects (m, p) of some rows, looked up by their numbers."""
+        vectors = np.empty((len(rows), self._curvature.width))
+        for part in chunks(len(rows), self._chunk):
+            vectors[part] = self._curvature.solve(self._gradients(rows[part]))
+        return vectors
 
     @property
     def _gradients(self) -> Callable[[Any], Array]:
@@ -239,4 +269,7 @@ class StreamedRowEffects:
 
         # Rows that are looked up by their numbers, in this process: they are few.
         sums: Array = SERIAL.run(of_chunk, operator.add, chunks(len(chosen), self._chunk))
-        return self._curvature.solve(sums)
+        shifts = self._curvature.solve(sums)
+        if self._asked is not None and worst is self._asked.worst:
+            self.edges, self._asked = self._asked.edges(shifts, self._effects_of, self._room), None
+        return shifts

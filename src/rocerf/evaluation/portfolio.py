@@ -70,6 +70,13 @@ class Portfolio:
     costs: tuple[float, ...]
     proven: int
 
+    def __repr__(self) -> str:
+        cost = "" if self.cost is None else f" at a mean cost of {self.cost:.3g}"
+        return (
+            f"Portfolio({self.answered} of {self.asking} refused people answered{cost}, {self.survived} survived what "
+            f"was tried; {self.promise}, k={self.k} of {self.rows} rows)"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.data.frames import Frames
 from rocerf.data.schema import FeatureSchema
 from rocerf.errors import OptionError
 from rocerf.promises.held_out import HeldOut
@@ -110,16 +111,18 @@ def _through_the_gate(
 ) -> dict[int, str]:
     """Points as they leave, with the margins read there; the places of those who have none that passes, and why.
 
-    First without changes that are only a solver's rounding; where that fails, as the solver found them.
+    First without changes that are only a solver's rounding, in numbers that the user's own columns hold (of 32 bits,
+    say); where that fails, as the solver found them.
     """
     found = np.flatnonzero(np.isfinite(solution.points).all(axis=1))
     own, allowed = solution.points[found], master.allowed.of(found)
     # Of a model without slopes the least move may matter, so there nothing is put back.
     spread = np.asarray(explainer.model.train.spread)
     tidied = _without_rounding(own, allowed, spread) if explainer.promise.smooth else own
-    verdict = explainer.gate.first_passing(
-        [tidied.__getitem__, own.__getitem__], allowed, asked.missing_of(asking[found]), asked.frames
-    )
+    variants = [tidied.__getitem__, own.__getitem__]
+    if asked.frames is not None and asked.frames.narrow.any():
+        variants.insert(0, _held_by_their_types(tidied, allowed, asked.frames).__getitem__)
+    verdict = explainer.gate.first_passing(variants, allowed, asked.missing_of(asking[found]), asked.frames)
     solution.points[found], solution.values[found] = verdict.points, verdict.margins
     # Whoever says so, only what passed here was found.
     solution.outcomes[solution.outcomes == Outcome.FOUND] = Outcome.GAVE_UP
@@ -141,6 +144,22 @@ def _without_rounding(points: Array, allowed: FeasibleSet, spread: Array) -> Arr
     settled = np.where(np.abs(points - allowed.X0) <= UNMOVED * spread, allowed.X0, points)
     keeps = allowed.holds(settled) | ~allowed.holds(points)
     return np.where(keeps[:, None], settled, points)
+
+
+def _held_by_their_types(points: Array, allowed: FeasibleSet, frames: Frames) -> Array:
+    """Points (P, d) whose changed numbers the user's columns hold: the next such number, onwards where that is allowed.
+
+    Whoever puts an answer into a table of their own types would else be asked about another one.
+    """
+    held = points.copy()
+    for person, column in np.argwhere(frames.narrow & (points != allowed.X0) & np.isfinite(points)):
+        value, own = points[person, column], allowed.X0[person, column]
+        for towards in (np.copysign(np.inf, value - own), own):
+            number = frames.next_held(int(column), value, towards)
+            if allowed.lower[person, column] <= number <= allowed.upper[person, column]:
+                held[person, column] = number
+                break
+    return held
 
 
 def _ended(outcome: Outcome, master: Master, place: int, max_changes: int | None) -> tuple[Status, str]:

@@ -247,7 +247,8 @@ class Rocerf:
         ruled = ruled or self.max_changes is not None
         schema = self.schema or (FeatureSchema.free(self.model.train.columns) if ruled else None)
         lift = self.model.lift if isinstance(self.model, LinearModel) else None
-        kept = () if self.model.frames is None else self.model.frames.kept
+        frames = self.model.frames
+        kept = None if frames is None else {name: frames.fills[name] for name in frames.kept}
         return Master.over(X0, self.cost, FeasibleSet.around(X0, schema, self.max_changes, missing, kept), lift)
 
     def prepare(self, progress: Telling = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Literal, get_args
@@ -19,7 +19,8 @@ from rocerf.ledger.database import Database
 from rocerf.ledger.deadlines import day_of
 from rocerf.ledger.failpoints import reached
 from rocerf.ledger.keys import SUBJECT, KeyFile, opened, sealed
-from rocerf.ledger.tables import Base, PayloadRow, SubjectRow
+from rocerf.ledger.tables import Base, JobRow, LetterRow, PayloadRow, RequestRow, SubjectRow
+from rocerf.ledger.written import as_written
 
 #: What the time is; tests let it jump.
 Clock = Callable[[], datetime]
@@ -127,30 +128,22 @@ class Core:
 
     def subject(self, session: Session, name: str) -> int:
         """The number of the person that the user calls so, a new one if there is none; their key is made."""
-        tag = self.keys.tag(name)
-        found = session.scalar(select(SubjectRow.id).where(SubjectRow.tag == tag))
-        if found is None:
-            row = SubjectRow(tag=tag)
-            session.add(row)
-            session.flush()
-            found = row.id
-        self.keys.made(SUBJECT, [found])
-        return found
+        return self.subjects(session, [name])[name]
 
     def subjects(self, session: Session, names: Iterable[str]) -> dict[str, int]:
         """As :meth:`subject` for many people at once."""
-        tags = {self.keys.tag(name): name for name in names}
-        known = _found_tags(session, tags)
-        new = [{"tag": tag} for tag in tags if tag not in known]
+        tags = {name: self._tags(name) for name in names}
+        known = self._known(session, tags)
+        new = dict.fromkeys(own[0] for name, own in tags.items() if name not in known)
         if new:
-            session.execute(insert(SubjectRow), new)
-            known = _found_tags(session, tags)
+            session.execute(insert(SubjectRow), [{"tag": tag} for tag in new])
+            known = self._known(session, tags)
         self.keys.made(SUBJECT, known.values())
-        return {tags[tag]: number for tag, number in known.items()}
+        return known
 
     def known_subject(self, session: Session, name: str) -> int:
         """The number of somebody who is in the ledger."""
-        found = session.scalar(select(SubjectRow.id).where(SubjectRow.tag == self.keys.tag(name)))
+        found = self._known(session, {name: self._tags(name)}).get(name)
         if found is None:
             raise NotInLedgerError(
                 "Expected a person whom the ledger knows, got one whom it does not, or who was erased; check the "
@@ -158,9 +151,24 @@ class Core:
             )
         return found
 
+    def _tags(self, name: str) -> tuple[str, ...]:
+        """The keyed hash of what somebody is called; then the one that earlier releases made where it was written
+        otherwise."""
+        return tuple(dict.fromkeys((self.keys.tag(as_written(name)), self.keys.tag(name))))
+
+    def _known(self, session: Session, tags: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+        """The numbers of those of these people who are there, by name."""
+        found = _found_tags(session, (tag for own in tags.values() for tag in own))
+        numbers = {name: next((found[tag] for tag in own if tag in found), None) for name, own in tags.items()}
+        return {name: number for name, number in numbers.items() if number is not None}
+
     def print_of(self, *body: Any) -> str:
         """A keyed hash of what came with an idempotency key: another body under the same key is told from it."""
         return self.keys.tag("body\0" + json.dumps(body, sort_keys=True, default=str))
+
+    def key_hash(self, key: str | None, use: str) -> str | None:
+        """A caller's idempotency key as it is kept: a keyed hash, since it may name somebody."""
+        return None if key is None else keyed(self.keys, hashlib.sha256(f"{use}\0{key}".encode()).hexdigest())
 
     def put(self, session: Session, parts: Iterable[tuple[str, int, str, int, bytes]]) -> None:
         """Keep personal parts: (kind, owner, part, subject, content), each under its subject's key, in place of any."""
@@ -207,9 +215,20 @@ def about(kind: str, owner: int, part: str) -> str:
     return f"{kind}/{owner}/{part}"
 
 
-def key_hash(key: str | None, use: str) -> str | None:
-    """A caller's idempotency key as it is kept: hashed, since it may name somebody."""
-    return None if key is None else hashlib.sha256(f"{use}\0{key}".encode()).hexdigest()
+#: How a hash begins that was made with a key. Before, idempotency keys were hashed without one.
+KEYED = "keyed:"
+
+
+def keyed(keys: KeyFile, hashed: str) -> str:
+    """A hash hashed once more with a key: with the database alone nothing can be tried."""
+    return KEYED + keys.tag(f"idempotency\0{hashed}")
+
+
+def key_older_hashes(session: Session, keys: KeyFile) -> None:
+    """Make what an earlier release kept of idempotency keys into what is kept now."""
+    for table, column in ((RequestRow, "idempotency"), (JobRow, "idempotency"), (LetterRow, "issue_key")):
+        for row in session.scalars(select(table).where(getattr(table, column).not_like(f"{KEYED}%"))):
+            setattr(row, column, keyed(keys, getattr(row, column)))
 
 
 def check_same_body(before: str | None, now: str) -> None:

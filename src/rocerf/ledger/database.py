@@ -36,7 +36,9 @@ class Database:
                 raise _no_url(url)
             self.file: Path | None = Path(str(made.database))
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.engine: Engine = create_engine(made, connect_args={"timeout": PATIENCE, "isolation_level": None})
+            self.engine: Engine = create_engine(
+                made, connect_args={"timeout": PATIENCE, "isolation_level": None}, hide_parameters=True
+            )
             event.listen(self.engine, "connect", _sqlite_settings)
             event.listen(self.engine, "begin", _sqlite_begin)
         elif made.get_backend_name() == "postgresql":
@@ -44,6 +46,7 @@ class Database:
             self.engine = create_engine(
                 made.set(drivername="postgresql+psycopg"),
                 pool_pre_ping=True,
+                hide_parameters=True,  # an error's text must hold no value
                 connect_args={"connect_timeout": PATIENCE},
             )
         else:

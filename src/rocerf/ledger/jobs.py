@@ -16,7 +16,7 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from rocerf.errors import LeaseLostError
-from rocerf.ledger.core import Core, check_same_body, found_or_refused, key_hash
+from rocerf.ledger.core import Core, check_same_body, found_or_refused
 from rocerf.ledger.records import Job
 from rocerf.ledger.states import JobState, check_job
 from rocerf.ledger.tables import JobRow
@@ -78,7 +78,7 @@ class Jobs:
             state=JobState.WAITING.code,
             created=now,
             not_before=now,
-            idempotency=key_hash(key, "job"),
+            idempotency=self.core.key_hash(key, "job"),
             idempotency_body=None if key is None else body,
         )
         session.add(row)
@@ -87,7 +87,7 @@ class Jobs:
 
     def asked_before(self, session: Session, key: str | None, body: str) -> JobRow | None:
         """The job that was made with this idempotency key, which must be for the same."""
-        hashed = key_hash(key, "job")
+        hashed = self.core.key_hash(key, "job")
         found = None if hashed is None else session.scalar(select(JobRow).where(JobRow.idempotency == hashed))
         if found is not None:
             check_same_body(found.idempotency_body, body)

@@ -21,6 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from rocerf.errors import ErasedError, FileFormatError, LedgerUnavailableError
+from rocerf.ledger.written import as_written
 from rocerf.storage import disk
 
 _BYTES, _NONCE = 32, 12
@@ -105,7 +106,9 @@ class KeyFile:
 
     def row_tag(self, number: object) -> str:
         """A keyed hash of the id of a training row, as it is written: 17 and "17" are the same."""
-        return hmac.new(self._own[_ROWS], str(number).encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        return hmac.new(
+            self._own[_ROWS], as_written(number).encode("utf-8", "surrogatepass"), hashlib.sha256
+        ).hexdigest()
 
     def mac(self, content: bytes) -> str:
         """A keyed hash of the end of the audit chain."""

@@ -13,7 +13,7 @@ from rocerf.errors import OptionError
 from rocerf.ledger.audit import Audit
 from rocerf.ledger.chain import begin
 from rocerf.ledger.copies import Copies
-from rocerf.ledger.core import Clock, Core, Policy, utc_now
+from rocerf.ledger.core import Clock, Core, Policy, key_older_hashes, utc_now
 from rocerf.ledger.database import Database
 from rocerf.ledger.deletions import Deletions
 from rocerf.ledger.jobs import Jobs
@@ -91,6 +91,7 @@ class Ledger:
             core = Core(database, KeyFile(file), clock, policy or Policy())
             with database.writing() as session:
                 begin(session, core.keys)
+                key_older_hashes(session, core.keys)
             unless_open.pop_all()
         models, jobs = Models(core, load, rows), Jobs(core)
         people = People(core, models)

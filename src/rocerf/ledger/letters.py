@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -285,7 +284,7 @@ class Once:
         """The batch that came with this idempotency key."""
         values = [as_json(record).decode() for record in people.to_dict("records")]
         bodies = [core.print_of(str(name), own, *asked) for name, own in zip(people.index, values, strict=True)]
-        keys = [hashlib.sha256(f"letters\0{key}\0{place}".encode()).hexdigest() for place in range(len(values) + 1)]
+        keys = [str(core.key_hash(f"{key}\0{place}", "letters")) for place in range(len(values) + 1)]
         return cls(tuple(zip(keys[:-1], bodies, strict=True)), keys[-1])
 
     def before(self, session: Session) -> tuple[LetterRecord, ...]:

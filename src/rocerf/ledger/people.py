@@ -18,6 +18,7 @@ from rocerf.ledger.core import Core
 from rocerf.ledger.models import Models
 from rocerf.ledger.states import RequestState
 from rocerf.ledger.tables import RequestRow
+from rocerf.ledger.written import as_written
 
 #: Kind and parts of what is kept of a person.
 PERSON, ROWS, DATA = "person", "rows", "data"
@@ -50,8 +51,8 @@ class People:
         gone = erased.among(session, self.core, ids)
         if gone:
             with suppress(NotInLedgerError):  # a ledger without a model
-                own = set(map(str, self.models.ids(session, self.models.current_row(session).id)))
-                gone = [one for one in gone if str(one) not in own]
+                own = set(map(as_written, self.models.ids(session, self.models.current_row(session).id)))
+                gone = [one for one in gone if as_written(one) not in own]
         if gone:
             raise ErasedError(
                 f"Expected ids of rows that are not erased, got {len(gone)} of {len(ids)} that are; leave them out. "

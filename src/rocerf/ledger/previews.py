@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +13,10 @@ from sqlalchemy.orm import Session
 from rocerf.ledger.core import Core, found_or_refused
 from rocerf.ledger.models import Models
 from rocerf.ledger.outstanding import Outstanding
-from rocerf.ledger.people import People
+from rocerf.ledger.people import PERSON, ROWS, People
 from rocerf.ledger.records import LetterBudget, Preview
-from rocerf.ledger.tables import LetterRow, RequestRow
+from rocerf.ledger.tables import LetterRow, PayloadRow, RequestRow
+from rocerf.ledger.written import as_written
 
 
 def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) -> Preview:
@@ -29,6 +31,7 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
         subjects = [row.subject for row in rows]
         letters = Outstanding.of(session, core).without(subjects)
         withdrawn = _letters_of(session, subjects)
+        of_others = _rows_of_others(session, core, people, subjects, named)
     ours, elsewhere = split(explainer.model.train.ids.tolist(), named)
     holds = np.ones(len(letters), bool)
     if ours:
@@ -50,6 +53,7 @@ def preview(core: Core, models: Models, people: People, numbers: Sequence[int]) 
         made=core.now(),
         rows=len(ours),
         rows_elsewhere=len(elsewhere),
+        rows_of_others=of_others,
         letters=len(budgets),
         budgets=tuple(budgets),
         withdrawn=tuple(withdrawn),
@@ -62,10 +66,23 @@ def split(own: Sequence[Any], ids: Sequence[Any]) -> tuple[list[Any], list[Any]]
     An id that came as text, as from a form, means the row whose id is written so: "17" is row 17, unless there is a row
     "17". That a row stays because of how its id was written must not happen.
     """
-    exact, written = set(own), {str(row): row for row in own}
-    found = [i if i in exact else written.get(str(i)) for i in ids]
+    exact, written = set(own), {as_written(row): row for row in own}
+    found = [i if i in exact else written.get(as_written(i)) for i in ids]
     ours = list(dict.fromkeys(row for row in found if row is not None))
     return ours, [i for i, row in zip(ids, found, strict=True) if row is None]
+
+
+def _rows_of_others(session: Session, core: Core, people: People, subjects: Sequence[int], named: Sequence[Any]) -> int:
+    """How many of the ids that came with the requests are noted as rows of people who did not ask: a slip of the pen,
+    or a row that two people share. Looked for only where ids came that are not noted as the askers' own."""
+    own = {as_written(i) for number in subjects for i in people.rows(session, number)}
+    further = set(map(as_written, named)) - own
+    if not further:
+        return 0
+    query = select(PayloadRow.owner).where(PayloadRow.kind == PERSON, PayloadRow.part == ROWS)
+    others = list(session.scalars(query.where(PayloadRow.owner.not_in(subjects))))
+    noted = core.get_many(session, PERSON, ROWS, others).values()
+    return len(further & {as_written(i) for ids in noted for i in json.loads(ids)})
 
 
 def _letters_of(session: Session, subjects: Sequence[int]) -> list[int]:

@@ -143,6 +143,8 @@ class Preview:
     budgets: tuple[LetterBudget, ...]
     #: Letters of the people who ask: they are withdrawn, and their content is erased.
     withdrawn: tuple[int, ...]
+    #: Ids that came with the requests and are noted as rows of people who did not ask.
+    rows_of_others: int = 0
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -167,6 +169,7 @@ class Preview:
             "made": self.made.isoformat(),
             "rows": self.rows,
             "rows_elsewhere": self.rows_elsewhere,
+            "rows_of_others": self.rows_of_others,
             "letters": self.letters,
             "broken": len(self.broken),
             "broken_within_promise": len(self.broken_within_promise),

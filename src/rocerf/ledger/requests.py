@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 
 from rocerf.errors import OptionError, TransitionError
 from rocerf.ledger import deadlines, previews
-from rocerf.ledger.core import Core, check_same_body, found_or_refused, key_hash
+from rocerf.ledger.core import Core, check_same_body, found_or_refused
 from rocerf.ledger.models import Models
 from rocerf.ledger.people import People, plain
 from rocerf.ledger.records import DeletionRequest, Preview
-from rocerf.ledger.states import RequestState, check_request
+from rocerf.ledger.states import REQUEST_WAYS, RequestState, check_request
 from rocerf.ledger.tables import CertificateRow, RequestRow
 
 #: Kind and parts of what is kept of a request: the rows named with it, the last reason given, where it came from.
@@ -27,6 +27,9 @@ REQUEST, NAMED, REASON, SOURCE = "request", "rows", "reason", "source"
 #: Ways in that name nobody; any other text about where a request came from is kept under the person's key.
 SOURCES = ("page", "hook", "demo", "policy")
 
+
+#: States of requests that are still to be carried out: those that can still be refused.
+BEFORE_DELETION = tuple(one.code for one in RequestState if RequestState.REFUSED in REQUEST_WAYS[one])
 
 #: Ways to verify who somebody is, that say nothing about them.
 EVIDENCE = ("signed_in", "document", "in_person", "representative")
@@ -57,7 +60,7 @@ class Requests:
         call's request is given back, if it was about the same (or had the same ``fingerprint``, where one is given);
         and so is the one that is open, where somebody asks again.
         """
-        key = key_hash(idempotency_key, "request")
+        key = self.core.key_hash(idempotency_key, "request")
         named = None if rows is None else json.dumps([plain(row) for row in rows]).encode()
         told = (named or b"").decode(), None if received is None else received.isoformat(), source
         body = self.core.print_of("receive", person, *(told if fingerprint is None else [fingerprint]))
@@ -112,10 +115,15 @@ class Requests:
         Those whose identity is verified become previewed, unless ``keep`` is false.
         """
         wanted = [numbers] if isinstance(numbers, int) else list(dict.fromkeys(numbers))
+        if keep:
+            with self.core.database.reading() as session:
+                for row in self._rows(session, wanted):
+                    _check_before_deletion(row)
         preview = previews.preview(self.core, self.models, self.people, wanted)
         if keep:
             with self.core.database.writing() as session:
                 for row in self._rows(session, wanted):
+                    _check_before_deletion(row)
                     if row.state in (RequestState.IDENTITY_VERIFIED.code, RequestState.PREVIEWED.code):
                         set_state(row, RequestState.PREVIEWED)
                     row.preview = preview.kept()
@@ -332,6 +340,15 @@ def request_of(session: Session, core: Core, row: RequestRow) -> DeletionRequest
         batch=row.batch,
         certificate=certificate,
     )
+
+
+def _check_before_deletion(row: RequestRow) -> None:
+    """What was looked at before a deletion stays noted: no later preview, of a model without the rows, replaces it."""
+    if row.state not in BEFORE_DELETION:
+        raise TransitionError(
+            f"Expected a deletion request that is still to be carried out, got request {row.id}, which is "
+            f"{row.state!r}; there is nothing to preview any more."
+        )
 
 
 def _given(reason: str) -> str:

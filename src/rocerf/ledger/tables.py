@@ -146,7 +146,7 @@ class LetterRow(Base):
     valid_until: Mapped[date | None] = mapped_column(index=True)
     #: A letter is replaced once: however often the step is tried, the second new letter is refused here.
     replaces: Mapped[int | None] = mapped_column(ForeignKey("letters.id"), unique=True)
-    #: Of a batch of letters that must not be issued twice, the caller's key (hashed) and the place in the batch.
+    #: Of a batch of letters that must not be issued twice, the caller's key and the place in it, as a keyed hash.
     issue_key: Mapped[str | None] = mapped_column(unique=True)
     #: A keyed hash of what this letter was asked for with; gone when the person is erased.
     issue_body: Mapped[str | None]

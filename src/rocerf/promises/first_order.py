@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rocerf.deletion.edge_rows import EdgeRows
 from rocerf.deletion.near_rows import Shortlist
 from rocerf.deletion.row_effects import Effects, RowEffects, StreamedRowEffects, effects_of
 from rocerf.deletion.worst_rows import WorstRows, drops_by_duality
@@ -89,8 +90,15 @@ class FirstOrder(ExactRetraining):
         return isinstance(self.effects, StreamedRowEffects)
 
     def read_above(self, X: Array, before: Array) -> Reading:
-        """``f_A`` over the rows that were among the worst of any reading: deleting k of them is allowed, too."""
-        few = self.effects.few if isinstance(self.effects, StreamedRowEffects) else None
+        """``f_A`` over the rows that were among the worst of any reading: deleting k of them is allowed, too.
+
+        Where these are too many to be kept, over those of each person's last reading.
+        """
+        effects = self.effects
+        edges = effects.edges if isinstance(effects, StreamedRowEffects) else None
+        if edges is not None:
+            return self.less_allowance(X, lambda points, _: self._read_edges(edges, points, before))
+        few = effects.few if isinstance(effects, StreamedRowEffects) else None
         if few is None:
             return self.less_allowance(X, lambda points, _: self.today(points))
         if self._few is None or self._few.effects is not few:
@@ -98,6 +106,13 @@ class FirstOrder(ExactRetraining):
             self._few.effects = few
         inner = self._few
         return self.less_allowance(X, lambda points, _: inner._read(points, before))
+
+    def _read_edges(self, edges: EdgeRows, X: Array, before: Array) -> Reading:
+        nowhere = np.asarray(np.isnan(before).any(axis=1))
+        known = self.model.score_gradient(np.where(nowhere[:, None], X, before))
+        known[nowhere] = np.nan
+        shifts = edges.shifts(self.model.score_gradient(X), known)
+        return Reading(*self.model.shifted_score(shifts)(X)).floored_by(self.today(X))
 
     def _read(self, X: Array, before: Array | None) -> Reading:
         worst, shifts = self._worst(X, before)
@@ -132,6 +147,8 @@ class FirstOrder(ExactRetraining):
 
     def _worst(self, X: Array, before: Array | None = None) -> tuple[WorstRows, Array]:
         worst = self._found(X, before)
+        if isinstance(self.effects, StreamedRowEffects) and self.effects.crowded:
+            self._few = None  # its rows give way to the edges that are made next
         if len(self._thresholds) > MOST_THRESHOLDS:
             self._thresholds.clear()
         self._thresholds.update(zip((x.tobytes() for x in X), worst.thresholds(self.k).tolist(), strict=True))
@@ -143,10 +160,13 @@ class FirstOrder(ExactRetraining):
             return self.effects.worst(directions, self.k)
         known = [self._lists.get(x.tobytes()) for x in before]
         worst, lists = self.effects.near.worst(directions, self.k, known)
-        for x, own, earlier in zip(X, lists, known, strict=True):
-            if own is not None:
+        for point in before:  # whose list is about to be that of another point
+            left = self._lists.pop(point.tobytes(), None)
+            self._listed -= 0 if left is None else len(left.positions)
+        for x, own in zip(X, lists, strict=True):
+            if own is not None and x.tobytes() not in self._lists:
                 self._lists[x.tobytes()] = own
-                self._listed += 0 if own is earlier else len(own.positions)
+                self._listed += len(own.positions)
         if self._listed > MOST_LISTED or len(self._lists) > MOST_THRESHOLDS:
             self._lists, self._listed = {}, 0
         return worst

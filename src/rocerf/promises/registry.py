@@ -156,7 +156,8 @@ def _promise_meant(promise: Any, model: Refittable, k: int, effort: str, seed: i
         if not named.suits(model):
             able = ", ".join(repr(other.name) for other in PROMISES.values() if other.suits(model))
             raise OptionError(
-                f"Expected one of {able} for a {type(model).__name__}, got promise={promise!r}; choose another promise."
+                f"Expected one of {able} for this {type(model).__name__}, got promise={promise!r}; choose another "
+                "promise."
             )
         return named.make(model, k, effort, seed)
     if not isinstance(promise, Promise):

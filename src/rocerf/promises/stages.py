@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocerf.progress import SHARES
 from rocerf.types import Progress
 
 #: Steps that the whole is told in.
-STEPS = 1000
+STEPS = SHARES
 
 
 def in_turn(progress: Progress | None, weights: Sequence[float]) -> list[Progress | None]:

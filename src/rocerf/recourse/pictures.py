@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Changes that a picture has room for, and rows of a table in a notebook.
 MOST_CHANGES, MOST_ROWS = 12, 20
 
+#: Parts of a line in which training rows are counted.
+BINS = 40
+
 #: Letters of a label on one line.
 WIDEST = 30
 
@@ -70,6 +73,14 @@ def _range(recourse: Recourse, change: Change, train: TrainingSet | None) -> tup
     return float(low), float(high), seen
 
 
+def _bins(seen: Any, low: float, high: float) -> Any:
+    """Edges of about 40 bins; each of as many whole numbers as the others, where the values are whole."""
+    if not (seen % 1 == 0).all():
+        return np.linspace(low, high, BINS + 1)
+    step = max(1.0, np.ceil((high - low + 1) / BINS))
+    return np.arange(np.floor(low) - 0.5, np.ceil(high) + step, step)
+
+
 def _draw_change(axes: Any, place: int, change: Change, low: float, high: float, seen: Any) -> None:
     """One line: before, after, and the values beside them."""
     word = isinstance(change.before, str) or isinstance(change.after, str) or change.before is None
@@ -77,9 +88,10 @@ def _draw_change(axes: Any, place: int, change: Change, low: float, high: float,
     before, after = (0.25, 0.75) if word else ((float(v) - low) / width for v in (change.before, change.after))
     axes.plot([0, 1], [place, place], color="0.8", linewidth=2, zorder=1, solid_capstyle="round")
     if seen is not None:
-        counts, edges = np.histogram(seen, bins=40, range=(low, low + width))
+        counts, edges = np.histogram(seen, bins=_bins(seen, low, low + width))
         heights = 0.34 * counts / max(1, counts.max())
-        axes.fill_between((edges[:-1] + edges[1:]) / 2 / width - low / width, place, place - heights, color="0.88")
+        middles = np.clip(((edges[:-1] + edges[1:]) / 2 - low) / width, 0.0, 1.0)
+        axes.fill_between(middles, place, place - heights, color="0.88")
     arrow = {"arrowstyle": "-|>", "color": "0.35", "shrinkA": 4, "shrinkB": 4}
     axes.annotate("", (after, place), (before, place), arrowprops=arrow, zorder=2)
     axes.plot(before, place, "s", color=BEFORE, zorder=3)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import some
 from rocerf.data.foreign import Origin
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
-from rocerf.errors import IdError
 from rocerf.promises.held_out import HeldOut
+from rocerf.recourse.places import place_of
 from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
@@ -219,7 +218,7 @@ class Recourses:
     def __getitem__(self, place: int | str | slice) -> Recourse | Sequence[Recourse]:
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
-        i = self._place(place) if isinstance(place, str) else range(len(self))[place]
+        i = place_of(self.names, place)
         return Recourse(
             name=i if self.index is None else self.index[i : i + 1].tolist()[0],
             status=self.statuses[i],
@@ -237,14 +236,6 @@ class Recourses:
             picked=None if self.picked is None else self.picked.audit_of(i, self.settings.k),
             schema=self.schema,
         )
-
-    def _place(self, name: str) -> int:
-        """The place of the only person called so."""
-        places = [place for place, known in enumerate(self.names) if known == name]
-        if len(places) == 1:
-            return places[0]
-        got = f"{len(places)} of them" if places else f"nobody (there are {some(self.names)})"
-        raise IdError(f"Expected one person called {name!r}, got {got}; name one by place instead, from 0.")
 
     def __iter__(self) -> Iterator[Recourse]:
         return (self[i] for i in range(len(self)))

@@ -14,6 +14,7 @@ from rocerf.ledger import Ledger
 from rocerf.ledger.access import Access
 from rocerf.service import deletions, hooks, jobs, letters, pages, problems, sessions, status, tokens, trail
 from rocerf.service.envelope import LARGEST_BODY, Envelope
+from rocerf.service.examples import with_examples
 from rocerf.service.metrics import Metrics, holdings
 from rocerf.service.permissions import roles_of
 from rocerf.service.rates import Rates
@@ -79,7 +80,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
         for path, methods in made["paths"].items():
             for method, operation in methods.items():
                 operation["security"] = [] if roles_of(method.upper(), path) is None else [{"token": []}]
-        app.openapi_schema = made
+        app.openapi_schema = with_examples(made)
     return app.openapi_schema
 
 

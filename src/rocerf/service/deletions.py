@@ -36,7 +36,9 @@ class NewDeletion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     person: Person
-    rows: list[RowId] | None = Field(default=None, max_length=10_000, description="Ids of training rows of theirs.")
+    rows: list[RowId] | None = Field(
+        default=None, max_length=10_000, description="Ids of training rows of theirs.", examples=[[4, 311]]
+    )
     received: Moment | None = Field(default=None, description="When it came in; now by default.")
     source: Source = ""
 

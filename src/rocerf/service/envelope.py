@@ -38,7 +38,8 @@ HEADERS = {
 }
 HSTS = "max-age=31536000"
 LARGEST_BODY = 4 * 2**20
-_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
+#: What a caller's own id may look like: hexadecimal, as of UUIDs and traces. It is logged, so no name may fit.
+_ID = re.compile(r"(?=.*[0-9])[0-9a-f-]{16,64}", re.IGNORECASE)
 #: The route of what no route has answered.
 NOWHERE = "-"
 

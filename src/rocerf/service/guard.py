@@ -99,12 +99,11 @@ async def asking(request: Request) -> Who | None:
 
 async def _admit(request: Request, roles: frozenset[Role]) -> None:
     rates: Rates = request.app.state.rates
-    address = request.client.host if request.client else ""
-    rates.refuse_guessing(address)
     try:
         found = await _who(request)
     except NotSignedInError:
-        rates.count_failure(address)
+        if request.headers.get("authorization") or COOKIE in request.cookies:  # who shows nothing, guesses nothing
+            rates.count_failure(request.client.host if request.client else "")
         raise
     request.state.who = found
     wait = rates.take(found.token.id)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rocerf.errors import NotInLedgerError
 from rocerf.ledger import DeletionRequest, Ledger, RequestState
-from rocerf.service.fields import IdempotencyKey, Moment, Person, not_later
+from rocerf.service.fields import IdempotencyKey, Moment, Person, Whole, not_later
 from rocerf.service.guard import Caller, guarded_router
 from rocerf.service.ledgers import TheLedger, own_key
 from rocerf.service.problems import documented
@@ -47,6 +47,20 @@ class Notice(BaseModel):
         return {"subject": self.subject} if isinstance(self.subject, str) else dict(self.subject)
 
 
+#: What tools call a deletion.
+DELETING = frozenset({"delete", "deletion", "erase", "erasure"})
+
+Identifier = Person | Whole
+
+
+class Labelled(BaseModel):
+    """An identifier of a kind of the organisation's own, with how its form calls it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    value: Identifier | Annotated[list[Identifier], Field(max_length=50)]
+
+
 class PolicyCall(BaseModel):
     """What a policy webhook sends; other fields are ignored."""
 
@@ -66,10 +80,25 @@ class PolicyCall(BaseModel):
     )
 
     privacy_request_id: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")]
-    identity: dict[Kind, Person | None] = Field(max_length=50)
+    identity: dict[Kind, Identifier | Labelled | None] = Field(max_length=50)
     direction: Literal["one_way", "two_way"] = "two_way"
-    callback_type: Literal["pre", "post"] | None = None
-    policy_action: Annotated[str, StringConstraints(max_length=50)] | None = None
+    callback_type: Literal["pre_approval", "pre", "post"] | None = None
+    policy_action: Annotated[str, StringConstraints(max_length=50)] | None = Field(
+        default=None, description="Policies of another kind (access, consent) go through here too: they delete nobody."
+    )
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the policy is about a deletion; where the tool does not say, it is."""
+        return self.policy_action is None or self.policy_action.lower() in DELETING
+
+    @property
+    def known_as(self) -> dict[str, str]:
+        """The identifiers by kind, without those that are missing and without labels; of several of a kind the
+        first."""
+        plain = {kind: one.value if isinstance(one, Labelled) else one for kind, one in self.identity.items()}
+        firsts = {kind: next(iter(one), None) if isinstance(one, list) else one for kind, one in plain.items()}
+        return {kind: str(one) for kind, one in firsts.items() if one is not None}
 
 
 class PolicyAnswer(BaseModel):
@@ -77,10 +106,12 @@ class PolicyAnswer(BaseModel):
 
     derived_identity: dict[str, str] = {}
     halt: bool = Field(description="Whether somebody should look first: outstanding letters would break.")
-    known: bool = Field(description="Whether the person is in the ledger.")
+    known: bool = Field(
+        description="Whether this is about a deletion, and the person is in the ledger.", examples=[True]
+    )
     deletion: DeletionView | None = None
     preview: PreviewView | None = None
-    job: JobView | None = None
+    job: JobView | None = Field(default=None, examples=[None])
 
 
 @router.post("/deletion", status_code=202, responses=_PROBLEMS)
@@ -104,7 +135,10 @@ def notice(
 
 @router.post("/policy/pre", responses=_PROBLEMS)
 def before(request: Request, ledger: TheLedger, caller: Caller, call: PolicyCall) -> PolicyAnswer:
-    """Before a policy is carried out: take the request in, and say what it would do to outstanding letters."""
+    """Before a policy is carried out: take the request in, and say what it would do to outstanding letters.
+
+    Of a policy that is about no deletion nothing is taken in.
+    """
     made = _received(request, ledger, caller, call)
     if made is None:
         return PolicyAnswer(halt=False, known=False)
@@ -136,8 +170,9 @@ def _resolved(request: Request, ledger: Ledger, identity: dict[str, str]) -> Res
 
 
 def _received(request: Request, ledger: Ledger, caller: Caller, call: PolicyCall) -> DeletionRequest | None:
-    """The request of this call, taken in once however often the tool calls; None for somebody who is not here."""
-    resolved = _resolved(request, ledger, {kind: value for kind, value in call.identity.items() if value is not None})
+    """The request of this call, taken in once however often the tool calls; None for somebody who is not here, and
+    where nobody is to be deleted."""
+    resolved = _resolved(request, ledger, call.known_as) if call.deletes else None
     if resolved is None:
         return None
     return ledger.requests.receive(

@@ -15,7 +15,7 @@ from rocerf.service.guard import Caller, guarded_router
 from rocerf.service.ledgers import TheLedger, own_key
 from rocerf.service.permissions import PEOPLE
 from rocerf.service.problems import documented
-from rocerf.service.views import JobView
+from rocerf.service.views import SHA256, JobView
 
 router = guarded_router(prefix="/api/v1", tags=["jobs"])
 
@@ -74,13 +74,15 @@ class Certificate(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    number: str
+    number: str = Field(examples=["00ee4d0baa9abd89"])
     request: int
-    subject: int | None
+    subject: int | None = Field(examples=[7])
     rows: int
-    removed: dict[str, int]
-    beyond_reach: list[str]
-    chain: dict[str, Any]
+    removed: dict[str, int] = Field(
+        examples=[{"keys": 2, "payloads": 12, "mapping": 1, "letters": 1, "versions": 1, "copies": 0}]
+    )
+    beyond_reach: list[str] = Field(examples=[["key_backups", "letters_sent", "source", "disk", "memory"]])
+    chain: dict[str, Any] = Field(examples=[{"seq": 18, "hash": SHA256}])
 
 
 @router.post("/deletions/carry-out", status_code=202, responses=_PROBLEMS)

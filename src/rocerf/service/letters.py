@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -10,6 +12,7 @@ from fastapi import Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from rocerf.errors import DataError, SchemaError
 from rocerf.ledger import LetterState
 from rocerf.service.fields import After, Column, IdempotencyKey, Limit, Number, Person, Reason, Value, not_past
 from rocerf.service.guard import Caller, guarded_router
@@ -88,13 +91,27 @@ class LetterDocument(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     format: Literal["rocerf-letter/1"]
-    language: str
-    person: str | int
+    language: str = Field(examples=["en"])
+    person: str | int = Field(examples=["customer-17"])
     issued: date
     valid_until: date | None
-    status: str
-    message: str
-    options: list[dict[str, Any]]
+    status: str = Field(examples=["answered"])
+    message: str = Field(examples=["This letter says what could be changed."])
+    options: list[dict[str, Any]] = Field(
+        examples=[[{"changes": [{"feature": "duration", "label": "credit duration", "from": 42, "to": 23}]}]]
+    )
+
+
+@contextmanager
+def _quoting_nobody(people: list[PersonNow]) -> Iterator[None]:
+    """Errors without the values that they quote to who calls the library: answers are kept on their way."""
+    try:
+        yield
+    except (DataError, SchemaError) as error:
+        said = str(error)
+        for value in {value for one in people for value in one.values.values() if isinstance(value, str)}:
+            said = said.replace(repr(value), "'...'")
+        raise type(error)(said) from None
 
 
 @router.post("/letters", status_code=201, responses=documented(401, 403, 409, 413, 422, 429, 503))
@@ -107,14 +124,15 @@ def issue(ledger: TheLedger, caller: Caller, wanted: NewLetters, key: Idempotenc
 
     names = [one.person for one in wanted.people]
     frame = pd.DataFrame([dict(one.values) for one in wanted.people], index=pd.Index(names, dtype=object))
-    issued = ledger.letters.issue(
-        frame,
-        valid_until=not_past(wanted.valid_until, ledger.core.today()),
-        actor=caller.actor,
-        language=wanted.language,
-        options=wanted.options,
-        idempotency_key=own_key(caller, key),
-    )
+    with _quoting_nobody(wanted.people):
+        issued = ledger.letters.issue(
+            frame,
+            valid_until=not_past(wanted.valid_until, ledger.core.today()),
+            actor=caller.actor,
+            language=wanted.language,
+            options=wanted.options,
+            idempotency_key=own_key(caller, key),
+        )
     return Letters(letters=[LetterView.of(letter, caller) for letter in issued])
 
 

@@ -40,6 +40,12 @@ def to_stream(stream: TextIO | None = None) -> logging.Handler:
     return handler
 
 
+def others_to(handler: logging.Handler) -> None:
+    """Warnings and errors of other people's code go the same way: without this, Python prints them with their text."""
+    logging.captureWarnings(True)
+    logging.getLogger().addHandler(handler)
+
+
 def place_of(error: BaseException) -> list[str]:
     """Where an error came about: the innermost calls, without their values."""
     frames = traceback.extract_tb(error.__traceback__)[-5:]

@@ -26,14 +26,14 @@ class _Buckets:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, name: str, amount: float = 1.0) -> int:
-        """Take one; 0 if there was one, else the seconds to wait. An ``amount`` of 0 only looks."""
+    def take(self, name: str) -> int:
+        """Take one; 0 if there was one, else the seconds to wait."""
         with self._lock:
             now = self._clock()
             left, then = self._left.pop(name, (self._most, now))
             left = min(self._most, left + max(0.0, now - then) * self._per_second)
             enough = left >= 1.0
-            self._left[name] = (left - amount if enough else left, now)
+            self._left[name] = (left - 1.0 if enough else left, now)
             if len(self._left) > KEPT:
                 self._left.popitem(last=False)
         return 0 if enough else max(1, math.ceil((1.0 - left) / self._per_second))
@@ -58,11 +58,11 @@ class Rates:
         return self._requests.take(token_id)
 
     def count_failure(self, address: str) -> None:
-        """Count a wrong token."""
-        self._failures.take(address)
+        """Count a wrong token; an address that has shown too many is told to wait.
 
-    def refuse_guessing(self, address: str) -> None:
-        """Refuse an address that has shown too many wrong tokens."""
-        wait = self._failures.take(address, 0.0)
+        Whoever shows a right one is let in all the same: behind one address there may be many, and a program whose
+        token has ended must not lock them out. A secret of 256 bits is not found by trying, however often.
+        """
+        wait = self._failures.take(address)
         if wait:
             raise TooOftenError(f"Expected a right token, got too many wrong ones; wait {wait} s.", wait)

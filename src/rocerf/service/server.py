@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocerf.errors import NotInLedgerError
+from rocerf.errors import NotInLedgerError, OptionError
 from rocerf.ledger import Ledger, Policy, RowSource
 from rocerf.ledger.access import Access, IssuedToken, Role
 from rocerf.ledger.worker import Worker
+from rocerf.service.logs import log, others_to, to_stream
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Who does what the command line asks for, in the audit trail.
 ACTOR = "command line"
+
+#: Seconds until a worker that was lost is followed by another, and at most, where they are lost again and again.
+PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
 def access_of(ledger: Ledger) -> Access:
@@ -71,20 +78,48 @@ def has_model(ledger: Ledger) -> bool:
 
 @contextmanager
 def working(ledger: Ledger) -> Iterator[None]:
-    """Meanwhile jobs are done by a worker in a process of its own: those who read do not wait for what it computes."""
+    """Meanwhile jobs are done by a worker in a process of its own: those who read do not wait for what it computes.
+
+    One that is lost (killed where memory was short, say) is followed by another.
+    """
     engine = ledger.core.database.engine
     url = engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(hide_password=False)
     given = (url, ledger.core.keys.path, ledger.core.policy, ledger.models.rows, os.getpid())
-    process = get_context("spawn").Process(target=_work, args=given, daemon=True)  # a pipe: no password in a list
-    process.start()
+    ending = threading.Event()
+
+    def keep_one() -> None:
+        pause = PAUSE
+        while not ending.is_set():
+            process = get_context("spawn").Process(
+                target=_work, args=given, daemon=True
+            )  # a pipe: no password in a list
+            process.start()
+            began = time.monotonic()
+            while process.exitcode is None and not ending.wait(0.2):
+                process.join(0)
+            if ending.is_set():
+                _end(process)
+                return
+            log.error("worker lost", extra={"facts": {"exit": process.exitcode}})
+            pause = PAUSE if time.monotonic() - began > LONGEST_PAUSE else min(2 * pause, LONGEST_PAUSE)
+            ending.wait(pause)
+
+    keeper = threading.Thread(target=keep_one, name="worker-keeper")
+    keeper.start()
     try:
         yield
     finally:
-        process.terminate()
-        process.join(timeout=30)
-        if process.exitcode is None:  # in the middle of a long step, which nobody keeps
-            process.kill()
-            process.join()
+        ending.set()
+        keeper.join()
+
+
+def _end(process: BaseProcess) -> None:
+    """Ask the worker to end, and end it where it is in the middle of a long step, which nobody keeps."""
+    process.terminate()
+    process.join(timeout=30)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
 
 
 def _work(url: str, keys: Path, policy: Policy, rows: RowSource | None, parent: int) -> None:
@@ -99,18 +134,43 @@ def _work(url: str, keys: Path, policy: Policy, rows: RowSource | None, parent: 
                 stop.set()
 
     threading.Thread(target=watch, daemon=True).start()
+    others_to(to_stream())
     with Ledger.open(url, keys=keys, policy=policy, rows=rows) as ledger:
         Worker(ledger).run(stop)
 
 
-def serve(app: FastAPI, *, host: str, port: int, proxy: str | None = None) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there, taken before anything is begun; at port 0 at any that is free."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server((str(place[0]), int(place[1])), family=family, backlog=2048)
+    except OSError as error:
+        raise OptionError(
+            f"Expected an address to listen at that is free, got {host}, port {port} ({error.strerror or error}); end "
+            "what listens there, or choose another (--port, --host)."
+        ) from None
+
+
+def address_of(listening: socket.socket) -> str:
+    """The address as a browser takes it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class _ToldToEndError(SystemExit):
+    """A signal to end, in the midst of whatever is done."""
+
+
+def _told_to_end(number: int, _: object) -> None:
+    raise _ToldToEndError(128 + number)
+
+
+def serve(app: FastAPI, *, listening: socket.socket, proxy: str | None = None) -> None:
     """Answer until interrupted. Only behind a ``proxy`` are its words about addresses and https believed."""
     import uvicorn
 
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -118,3 +178,8 @@ def serve(app: FastAPI, *, host: str, port: int, proxy: str | None = None) -> No
         forwarded_allow_ips=proxy,
         timeout_graceful_shutdown=10,
     )
+    # Told to end, uvicorn answers what it has begun and raises the signal again: by default that would end the process
+    # on the spot, with the folder of a demonstration left behind.
+    signal.signal(signal.SIGTERM, _told_to_end)
+    with suppress(KeyboardInterrupt, _ToldToEndError):
+        uvicorn.Server(config).run(sockets=[listening])

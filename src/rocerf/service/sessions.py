@@ -26,7 +26,6 @@ async def login(
     access: Access = request.app.state.access
     rates: Rates = request.app.state.rates
     address = request.client.host if request.client else ""
-    rates.refuse_guessing(address)
     try:
         found = await run_in_threadpool(access.authenticate, token.strip())
     except NotSignedInError:

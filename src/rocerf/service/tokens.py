@@ -21,9 +21,9 @@ class TokenView(BaseModel):
     id: str = Field(examples=["9f86d081884c"])
     name: str = Field(examples=["the desk in Ulm"])
     role: Role
-    made_at: int
-    expires_at: int
-    revoked_at: int | None = None
+    made_at: int = Field(examples=[1794994200])
+    expires_at: int = Field(examples=[1802770200])
+    revoked_at: int | None = Field(default=None, examples=[None])
     person: str = Field(default="", description="Whose it is.", examples=["Ada Lovelace"])
 
     @classmethod

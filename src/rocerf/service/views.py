@@ -26,6 +26,10 @@ from rocerf.service.permissions import PEOPLE
 #: Facts of events that are free text: they may name somebody, whatever they should.
 FREE_TEXT = frozenset({"reason", "source"})
 
+#: Examples of a hash, and of who did something.
+SHA256 = "ca70e24a964d77e4a854a64bef70aabc09411a51fbd37b3f73fb68b21a43abd6"
+ACTOR = "data-protection-officer:9f86d081884c"
+
 #: Significant digits of margins: more would help to find out the parameters, and nobody else.
 DIGITS = 2
 
@@ -57,11 +61,11 @@ class ModelView(BaseModel):
     k: int = Field(examples=[4])
     training_rows: int | None = Field(examples=[800])
     created: datetime
-    retired: datetime | None
-    erased: datetime | None
-    artefact_sha256: str
-    made_from: int | None
-    rows_forgotten: int
+    retired: datetime | None = Field(examples=[None])
+    erased: datetime | None = Field(examples=[None])
+    artefact_sha256: str = Field(examples=[SHA256])
+    made_from: int | None = Field(examples=[None])
+    rows_forgotten: int = Field(examples=[0])
 
     @classmethod
     def of(cls, version: ModelVersion) -> ModelView:
@@ -73,23 +77,23 @@ class LetterView(BaseModel):
     """A letter as it stands, without its text."""
 
     id: int = Field(examples=[1])
-    subject: int | None = Field(description="The person's number; none for those who see no person.")
+    subject: int | None = Field(description="The person's number; none for those who see no person.", examples=[7])
     version: int
     state: str = Field(examples=["issued"])
-    answered: bool
+    answered: bool = Field(examples=[True])
     promise: str = Field(examples=["retrained"])
     proven: bool
     k: int = Field(examples=[4])
     used: int = Field(description="Deletions since it was issued.", examples=[0])
     remaining: int = Field(description="Deletions that it still covers; below 0 beyond.", examples=[4])
-    outstanding: bool
+    outstanding: bool = Field(examples=[True])
     margin: float | None = Field(description="Rounded down to two digits.", examples=[0.12])
     options: int
     language: str = Field(examples=["en"])
     issued: datetime
-    valid_until: date | None
-    replaces: int | None
-    replaced_by: int | None
+    valid_until: date | None = Field(examples=["2027-06-30"])
+    replaces: int | None = Field(examples=[None])
+    replaced_by: int | None = Field(examples=[None])
     reason: str
 
     @classmethod
@@ -109,8 +113,8 @@ class HistoryView(BaseModel):
     """One thing that happened to a letter."""
 
     at: datetime
-    state: str
-    used: int
+    state: str = Field(examples=["issued"])
+    used: int = Field(examples=[0])
     version: int
     reason: str = ""
 
@@ -125,19 +129,19 @@ class DeletionView(BaseModel):
     """A deletion request as it stands."""
 
     id: int = Field(examples=[1])
-    subject: int | None = Field(description="The person's number; none for those who see no person.")
-    state: str = Field(examples=["received"])
-    held_from: str | None
+    subject: int | None = Field(description="The person's number; none for those who see no person.", examples=[7])
+    state: str = Field(examples=["identity_verified"])
+    held_from: str | None = Field(examples=[None])
     received: datetime
     deadline: date
     extended: bool
     source: str = Field(examples=["privacy desk"])
     reason: str
-    verified_by: str
+    verified_by: str = Field(examples=[ACTOR])
     approved_by: str
-    batch: int | None
-    certificate: str | None
-    open: bool
+    batch: int | None = Field(examples=[None])
+    certificate: str | None = Field(examples=[None])
+    open: bool = Field(examples=[True])
 
     @classmethod
     def of(cls, request: DeletionRequest, who: Who) -> DeletionView:
@@ -158,13 +162,16 @@ class PreviewView(BaseModel):
     model_version: int
     made: datetime
     rows: int = Field(description="Training rows that would go.")
-    rows_elsewhere: int = Field(description="Ids of the requests that are no rows of this model.")
-    letters: int = Field(description="Outstanding letters that were looked at.")
+    rows_elsewhere: int = Field(description="Ids of the requests that are no rows of this model.", examples=[0])
+    rows_of_others: int = Field(
+        description="Ids of the requests that are noted as rows of people who did not ask.", examples=[0]
+    )
+    letters: int = Field(description="Outstanding letters that were looked at.", examples=[40])
     broken: int
-    broken_within_promise: int
-    beyond_promise: int
-    withdrawn: int
-    broken_letters: list[int] = Field(description="Their numbers, the first thousand.")
+    broken_within_promise: int = Field(examples=[0])
+    beyond_promise: int = Field(examples=[0])
+    withdrawn: int = Field(examples=[0])
+    broken_letters: list[int] = Field(description="Their numbers, the first thousand.", examples=[[12]])
 
     @classmethod
     def of(cls, preview: Preview) -> PreviewView:
@@ -179,12 +186,12 @@ class JobView(BaseModel):
     kind: str = Field(examples=["deletion"])
     state: str = Field(examples=["waiting"])
     step: str
-    attempts: int
+    attempts: int = Field(examples=[0])
     created: datetime
     not_before: datetime
-    finished: datetime | None
+    finished: datetime | None = Field(examples=[None])
     error: str
-    result: dict[str, Any]
+    result: dict[str, Any] = Field(examples=[{}])
 
     @classmethod
     def of(cls, job: Job) -> JobView:
@@ -195,14 +202,14 @@ class JobView(BaseModel):
 class EventView(BaseModel):
     """One link of the audit chain."""
 
-    seq: int
+    seq: int = Field(examples=[12])
     at: datetime
     kind: str = Field(examples=["letters issued"])
     actor: str = Field(examples=["officer:9f86d081884c"])
-    subject: int | None
-    facts: Mapping[str, Any]
+    subject: int | None = Field(examples=[None])
+    facts: Mapping[str, Any] = Field(examples=[{"letters": 3, "version": 1}])
     sealed: bool
-    hash: str
+    hash: str = Field(examples=[SHA256])
 
     @classmethod
     def of(cls, event: AuditEvent, who: Who) -> EventView:
@@ -218,18 +225,18 @@ class EventView(BaseModel):
 class HeadView(BaseModel):
     """The end of the audit chain; note it elsewhere."""
 
-    seq: int
-    hash: str
+    seq: int = Field(examples=[12])
+    hash: str = Field(examples=[SHA256])
 
 
 class ChainView(BaseModel):
     """Whether the audit chain is whole."""
 
-    whole: bool
-    events: int
+    whole: bool = Field(examples=[True])
+    events: int = Field(examples=[12])
     head: HeadView
-    faults: list[str]
-    undetectable: list[str]
+    faults: list[str] = Field(examples=[[]])
+    undetectable: list[str] = Field(examples=[["whoever has both the database and the key file can write it anew"]])
 
     @classmethod
     def of(cls, report: ChainReport) -> ChainView:

@@ -22,6 +22,8 @@ def told_as(
         yield
     except but:
         raise
+    except FileNotFoundError as error:
+        raise FileFormatError(f"Expected {expected}, found nothing at {error.filename}; {advice}.") from error
     except Exception as error:
         text = str(error).strip().rstrip(".")
         said = text if isinstance(error, RocerfError) else f"{type(error).__name__}: {text}"

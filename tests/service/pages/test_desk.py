@@ -185,6 +185,27 @@ def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     assert said("trail.whole", length=desk.ledger.audit.head().seq) in send(client, "/trail", "verify")
 
 
+def test_a_deletion_that_finds_nothing_is_said_before_it_is_approved(tmp_path: Path) -> None:
+    """A name or an id that was written otherwise must not end in a certificate while the row stays."""
+    desk = desk_in(tmp_path, letters=1)
+    client = desk.browser(Role.PROTECTION)
+    texts = {"nothing": said("preview.nothing_known"), "elsewhere": said("preview.elsewhere", rows=2)}
+    texts["others"] = said("preview.of_others", rows=1)
+
+    def warned(person: str, **given: Any) -> set[str]:
+        number = desk.ledger.requests.receive(person, actor="desk", **given).id
+        desk.ledger.requests.verify_identity(number, actor="desk")
+        desk.ledger.requests.preview(number, actor="dpo")
+        page = html.unescape(client.get(f"/requests/{number}").text)
+        return {name for name, text in texts.items() if text in page}
+
+    assert warned("Owner-7") == {"nothing"}
+    assert warned("somebody", rows=["ROW-8", "row-999"]) == {"elsewhere"}
+    assert warned("owner-7") == set()
+    assert warned("owner-8", rows=["row-8", "row-9 "]) == {"others"}  # owner-9's, who does not ask
+    assert warned(str(desk.ledger.letters.document(1).person)) == set()
+
+
 def test_hold_and_resume_and_refuse(tmp_path: Path) -> None:
     desk = desk_in(tmp_path, letters=1)
     client = desk.browser(Role.PROTECTION)

@@ -265,7 +265,7 @@ class LogisticModel(ExactModel):
         return self._fit.minimum.optimality
 
     def __repr__(self) -> str:
-        return f"LogisticModel({self.penalty}, threshold={self.threshold}, train={self.train!r})"
+        return f"LogisticModel({self.penalty.in_words()}, threshold={self.threshold}, train={self.train!r})"
 
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Log-odds of the favourable label minus those of the threshold; shape (P,)."""

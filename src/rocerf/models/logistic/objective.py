@@ -67,6 +67,21 @@ class Penalty:
     l1_per_model: float = 0.0
     l1_per_row: float = 0.0
 
+    def in_words(self) -> str:
+        """As a user would ask for it.
+
+        >>> Penalty.fixed(C=2.0).in_words(), Penalty.fixed(C=1.0, l1_ratio=0.5).in_words(), Penalty().in_words()
+        ('C=2', 'C=1, l1_ratio=0.5', 'no penalty')
+        """
+        fixed, mean = self.per_model + self.l1_per_model, self.per_row + self.l1_per_row
+        if fixed and mean:
+            return repr(self)
+        if not fixed and not mean:
+            return "no penalty"
+        strength = f"gamma={mean / 2:.6g}" if mean else f"C={1.0 / fixed:.6g}"
+        share = (self.l1_per_model + self.l1_per_row) / (fixed + mean)
+        return f"{strength}, l1_ratio={share:.6g}" if share else strength
+
     @classmethod
     def fixed(cls, C: float, l1_ratio: float = 0.0) -> Penalty:
         """scikit-learn's convention, ``lam = 1/C``; ``C=inf`` is no penalty, ``l1_ratio`` the share of the L1 part."""

@@ -246,8 +246,14 @@ def refuse_constant(scores: Array, labels: Array) -> None:
     accepted = scores >= 0
     if accepted.all() or not accepted.any():
         good = float(labels.mean())
+        advice = "train longer, raise the learning rate, or check that the labels belong to the rows"
+        if 0 <= scores.min() < scores.max() <= 1:
+            advice = (
+                "its scores lie between 0 and 1, as probabilities do, where a logit is expected, accepted from 0 on: "
+                "leave out the sigmoid at the end of the module, if there is one; else " + advice
+            )
         raise DidNotTrainError(
             f"Expected a network that tells people apart, got one that {'accepts' if accepted.all() else 'refuses'} "
             f"every training row (accuracy {(accepted == labels).mean():.1%}, majority rate {max(good, 1.0 - good):.1%}"
-            "); train longer, raise the learning rate, or check that the labels belong to the rows."
+            f"); {advice}."
         )

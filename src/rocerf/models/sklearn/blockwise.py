@@ -5,12 +5,14 @@ blocks. Known transformers are plain arithmetic (:mod:`rocerf.models.sklearn.str
 about the rows that differ in its columns, and which those are is found once for all models. Nothing is assumed about
 transformers but that a row is transformed by itself, and that is checked: on the first table that a model sees, rows
 from all over it are given to the model itself, too, and where both do not say the same, or anything fails, the model is
-asked as it is. Points that leave are given to the user's model itself once more, in the gate.
+asked as it is. Of refits of one estimator the first few are checked so; where one of them fails, every one is. Points
+that leave are given to the user's model itself once more, in the gate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from rocerf.models.sklearn.bulk import remembered
-from rocerf.models.sklearn.straight import Marks, arithmetic, linear_scores
+from rocerf.models.sklearn.straight import Arithmetic, Marks, arithmetic, linear_scores
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 #: Rows that a first table must have, and rows of it that are compared with what the model itself says of them.
 FEWEST, COMPARED = 64, 40
 
+#: Refits of one estimator that are compared before the others are believed.
+COMPARED_KIN = 5
+
 #: What two ways to compute the same may differ by, as a share: the order of a sum.
 SAME = 1e-10
 
@@ -35,11 +40,30 @@ SAME = 1e-10
 Made = Callable[[Any], Any]
 
 
+class Kin:
+    """What became of comparing refits of one estimator, of which only the rows differ."""
+
+    def __init__(self) -> None:
+        self._same: Counter[str] = Counter()
+        self._apart: set[str] = set()
+
+    def compared(self, method: str, *, same: bool) -> None:
+        """One more of them was compared."""
+        if same:
+            self._same[method] += 1
+        else:
+            self._apart.add(method)
+
+    def trusted(self, method: str) -> bool:
+        """Whether enough of them were, and none said anything else."""
+        return self._same[method] >= COMPARED_KIN and method not in self._apart
+
+
 class Quick:
     """A fitted classifier and a shorter way to its answers, which is gone as long as it leads to the same."""
 
-    def __init__(self, whole: Any) -> None:
-        self.whole = whole
+    def __init__(self, whole: Any, kin: Kin | None = None) -> None:
+        self.whole, self._kin = whole, Kin() if kin is None else kin
         self._ways: dict[str, Made | None] = {}
         self._trusted: set[str] = set()
 
@@ -56,7 +80,7 @@ class Quick:
         if method not in self._ways:
             self._ways[method] = _answering(self.whole, method)
         way = self._ways[method]
-        seen = method in self._trusted
+        seen = method in self._trusted or self._kin.trusted(method)
         if way is None or not hasattr(rows, "columns") or (len(rows) < FEWEST and not seen):
             return np.asarray(own(rows))
         try:
@@ -67,7 +91,9 @@ class Quick:
             every = max(1, len(rows) // COMPARED)
             own_said = np.asarray(own(rows.iloc[::every]))
             same = own_said.shape == said[::every].shape
-            if not same or not np.allclose(own_said, said[::every], rtol=SAME, atol=SAME, equal_nan=True):
+            same = same and np.allclose(own_said, said[::every], rtol=SAME, atol=SAME, equal_nan=True)
+            self._kin.compared(method, same=same)
+            if not same:
                 self._ways[method] = None
                 return np.asarray(own(rows))
             self._trusted.add(method)
@@ -83,10 +109,16 @@ def _answering(classifier: Any, method: str) -> Made | None:
         return _in_turn([step for _, step in classifier.steps], method)
     if isinstance(classifier, CalibratedClassifierCV) and method == "predict_proba":
         return _averaged(classifier)
+    scores = _linear(classifier, method)
+    return None if scores is None else lambda design: scores([design])
+
+
+def _linear(classifier: Any, method: str) -> Callable[[list[Array]], Array] | None:
+    """What a linear classifier answers about a design given in blocks of columns; None of another one."""
     scores = linear_scores(classifier)
     if scores is None or method == "decision_function":
         return scores
-    return lambda design: _both(expit(scores(design)))
+    return lambda blocks: _both(expit(scores(blocks)))
 
 
 def _both(chances: Array) -> Array:
@@ -118,6 +150,9 @@ def _in_turn(steps: list[Any], method: str) -> Made | None:
     if blocks is None:
         return None
     # Whoever computes for himself gets a sparse matrix where the transformer would have made one.
+    linear = _linear(steps[-1], method)
+    if linear is not None and all(step in (None, "passthrough") for step in steps[1:-1]):
+        return lambda rows: linear([block(rows) for block in blocks])
     own_form: Made = sparse.csr_matrix if steps[0].sparse_output_ else np.asarray
     ways: list[Made] = [lambda rows: np.hstack([block(rows) for block in blocks])]
     for step in steps[1:-1]:
@@ -135,7 +170,7 @@ def _unchanged(made: Any) -> Any:
     return made
 
 
-def _through(ways: list[Made], rows: Any) -> Any:
+def _through(ways: Sequence[Made], rows: Any) -> Any:
     for way in ways:
         rows = way(rows)
     return rows
@@ -168,17 +203,29 @@ def _block(transformer: Any, names: list[str]) -> Made:
     known = [arithmetic(step) for step in steps]
     marks = Marks.of_encoder(steps[-1]) if len(steps) == 1 else None
     if marks is not None:
-        return lambda rows: marks.of([_coded(rows, name) for name in names])
-    if all(step is not None for step in known):
-        ways: list[Any] = [lambda rows: _numbers(rows, names), *known]
-        return lambda rows: _through(ways, rows) if _wide(rows, names) else _own(transformer, rows, names)
+        key = ("made", *names, marks.alike)
+        return lambda rows: remembered(rows, key, lambda: marks.of([_coded(rows, name) for name in names]))
+    ways = [step for step in known if step is not None]
+    if len(ways) == len(known):
+        return lambda rows: _computed(rows, names, ways) if _wide(rows, names) else _own(transformer, rows, names)
     return lambda rows: _own(transformer, rows, names)
+
+
+def _computed(rows: pd.DataFrame, names: list[str], ways: list[Arithmetic]) -> Array:
+    """What the ways make of these columns; as far as they are alike in other models, it is made once for all."""
+    made, alike = _numbers(rows, names), 0
+    while alike < len(ways) and ways[alike].alike is not None:
+        alike += 1
+    if alike:
+        key = ("made", *names, *(way.alike for way in ways[:alike]))
+        made = remembered(rows, key, lambda: _through(ways[:alike], _numbers(rows, names)))
+    return np.asarray(_through(ways[alike:], made))
 
 
 def _wide(rows: pd.DataFrame, names: list[str]) -> bool:
     """Whether these columns are numbers of 64 bits: with others, such as truth values, NumPy computes coarsely."""
-    kinds = remembered(rows, "kinds", lambda: dict(rows.dtypes))
-    return all(str(kinds[name]) in ("float64", "int64") for name in names)
+    kinds = remembered(rows, "kinds", lambda: {name: str(kind) for name, kind in rows.dtypes.items()})
+    return all(kinds[name] in ("float64", "int64") for name in names)
 
 
 def _numbers(rows: pd.DataFrame, names: list[str]) -> Array:

@@ -22,10 +22,12 @@ from rocerf.errors import FileFormatError, UnsupportedModelError
 from rocerf.models.expected_time import seconds_of
 from rocerf.models.model import RETRAININGS, Proposing, Retraining
 from rocerf.models.options import checked_seed, one_of, refuse_bare_rows
+from rocerf.models.sklearn.blockwise import Kin
 from rocerf.models.sklearn.bulk import asked_in_bulk
 from rocerf.models.sklearn.estimator_bytes import estimator_read, estimator_written
 from rocerf.models.sklearn.estimator_fitting import (
     CLIP,
+    TIE_REFUSED,
     check_columns,
     check_decisions,
     check_labels,
@@ -42,6 +44,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     threshold_for,
     weight_option,
 )
+from rocerf.models.sklearn.own_threshold import deciding, own_threshold, refuses_ties
 from rocerf.models.sklearn.packed import PackedTrees
 from rocerf.models.sklearn.proposals import Proposals
 from rocerf.models.trees.reading import COMPARED, COMPARED_AGAIN, trees_of
@@ -160,7 +163,9 @@ class EstimatorModel(Proposing):
         check_labels(fitted, train)
         check_columns(fitted, train)
         weight_option(fitted, train)
-        model = cls(train, fitted, threshold=threshold_for(fitted, threshold), seed=checked_seed(seed))
+        model = cls(
+            train, fitted, threshold=threshold_for(fitted, threshold, train.favourable), seed=checked_seed(seed)
+        )
         check_decisions(fitted, train, lambda X: model._score_one(fitted, X), model.threshold)
         return model
 
@@ -204,6 +209,7 @@ class EstimatorModel(Proposing):
     def score(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Log-odds of the favourable label minus those of the threshold, shape (P,); NaN for rows with gaps.
 
+        Who is as likely as not is refused where the estimator's own ``predict`` does, by a score just below 0.
         Probabilities are clipped to [1e-6, 1 - 1e-6]. Of an estimator without them it is the decision function.
         """
         points = self.matrix(X)
@@ -228,12 +234,21 @@ class EstimatorModel(Proposing):
             chance = estimator.predict_proba(rows)[:, place]
             if self.frames is not None:  # a pipeline fitted again that cannot take a category refuses it
                 chance = np.nan_to_num(chance, nan=0.0)
-            scores[whole] = logit(np.clip(chance, CLIP, 1.0 - CLIP)) - self.offset
+            scores[whole] = logit(np.clip(chance, CLIP, 1.0 - CLIP)) - self._offset_of(estimator)
         else:
             scores[whole] = np.asarray(estimator.decision_function(rows)) * (1.0 if place == 1 else -1.0)
             if self.frames is not None:
                 scores[whole] = np.nan_to_num(scores[whole], nan=float(logit(CLIP)))
+        if refuses_ties(self._estimator, self.train.favourable, self.threshold):
+            # One minus a threshold is rounded.
+            dust = 0.0 if deciding(self._estimator) is None else TIE_REFUSED
+            scores[np.abs(scores) <= dust] = -TIE_REFUSED
         return scores
+
+    def _offset_of(self, estimator: Any) -> float:
+        """Log-odds from which an estimator accepts: one with a threshold of its own may have another when refitted."""
+        own = own_threshold(estimator, self.train.favourable)
+        return self.offset if own is None else float(logit(np.clip(own, CLIP, 1.0 - CLIP)))
 
     def _score_packed(self, estimator: Any, X: Array) -> Array:
         """The same, of boosted trees by a quicker way where there is one: refits are asked about many points."""
@@ -252,7 +267,7 @@ class EstimatorModel(Proposing):
     def _trees_in(self, estimator: Any, compared: int) -> ScoredTrees | None:
         X = np.asarray(self.train.X)
         form = trees_of(estimator, self.train.favourable, X, compared)
-        return None if form is None else ScoredTrees(form, self.offset)
+        return None if form is None else ScoredTrees(form, self._offset_of(estimator))
 
     def without(self, ids: Iterable[Any]) -> EstimatorModel:
         """The estimator fitted again after deleting these rows, with its own random state.
@@ -296,10 +311,12 @@ class EstimatorModel(Proposing):
                 "Expected retraining='fresh' for a scikit-learn estimator, got 'warm': it cannot in general go on from "
                 "a fit, its fits start anew; use 'fresh'."
             )
-        names, found = names_of(self._asked), []
+        names, kin, found = names_of(self._asked), Kin(), []
         for place, ids in enumerate(deletions):
             fresh = reseeded(self._estimator, checked_seed(seed), place if trials is None else trials[place])
             found.append(fitted_on(fresh, self.train.without(ids), names))
+            if self.frames is not None:
+                found[-1].related(kin)
             if progress is not None:
                 progress(place + 1, len(deletions))
         return EstimatorEnsemble(tuple(found), self._score_packed)

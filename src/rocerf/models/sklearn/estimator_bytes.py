@@ -1,7 +1,8 @@
 """Fitted estimators as bytes that cannot run code when read: skops, and the own formats of other libraries.
 
-A booster of XGBoost, LightGBM or CatBoost inside the estimator (itself, the last step of a pipeline, or the pipeline of
-a model over schema space) is taken out, written as its library writes it, and put back when read.
+A booster of XGBoost, LightGBM or CatBoost inside the estimator (itself, the last step of a pipeline, under a threshold
+of its own, or the pipeline of a model over schema space) is taken out, written as its library writes it, and put back
+when read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.sklearn.own_threshold import deciding
 from rocerf.storage.scratch import bytes_written_by, read_from_file
 
 #: Parts of fitted estimators that skops does not trust by itself and that we do, by name. Not everything of
@@ -88,6 +90,8 @@ def _booster_in(estimator: Any) -> Any | None:
         return _booster_in(estimator.pipeline_)
     if hasattr(estimator, "steps"):
         return _booster_in(estimator.steps[-1][1])
+    if deciding(estimator) is estimator:
+        return _booster_in(estimator.estimator_)
     known = BOOSTERS.get(_package(estimator), ())
     return estimator if type(estimator).__name__ in known else None
 
@@ -102,6 +106,10 @@ def _exchanged(estimator: Any, last: Any) -> Any:
     if hasattr(estimator, "steps"):
         other = copy.copy(estimator)
         other.steps = [*estimator.steps[:-1], (estimator.steps[-1][0], _exchanged(estimator.steps[-1][1], last))]
+        return other
+    if deciding(estimator) is estimator:
+        other = copy.copy(estimator)
+        other.estimator = other.estimator_ = _exchanged(estimator.estimator_, last)
         return other
     return last
 
@@ -145,18 +153,21 @@ def _read(about: dict[str, Any], data: bytes) -> Any:
     if about["kind"] not in BOOSTERS.get(about["package"], ()):
         raise ValueError(f"it holds {about['package']}.{about['kind']}, which is not trusted")
     kind = getattr(import_module(about["package"]), about["kind"])
-    made = kind(**about["options"])
+    options = dict(about["options"])
+    if about["package"] == "catboost":  # it copies lists, and then cannot be cloned: they were tuples when written
+        options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    made = kind(**options)
     if about["package"] == "xgboost":
         made.load_model(bytearray(data))
         made.n_classes_ = len(about["classes"])
         # Reading a model sets options that the user left open, and fits would start from these.
-        for name, value in kind(**about["options"]).get_params().items():
+        for name, value in kind(**options).get_params().items():
             setattr(made, name, value)
     elif about["package"] == "lightgbm":
         _restore_lightgbm(made, about, data.decode())
     else:
         read_from_file(data, lambda path: made.load_model(path, format="cbm"))
-        made._init_params = dict(about["options"])
+        made._init_params = options
     return made
 
 

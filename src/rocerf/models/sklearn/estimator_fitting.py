@@ -18,6 +18,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import ColumnError, LabelError, NoOptimumError, OptionError, UnsupportedModelError
 from rocerf.models.model import class_counts
 from rocerf.models.options import checked_threshold
+from rocerf.models.sklearn.own_threshold import deciding, own_threshold
 from rocerf.models.sklearn.pipeline_steps import split, weight_name
 from rocerf.types import Array
 
@@ -30,6 +31,9 @@ CLIP = 1e-6
 
 #: Scores this near to 0 are ties, in which an estimator may decide either way.
 TIE = 1e-6
+
+#: Where a tie is refused, its score is this far below 0.
+TIE_REFUSED = 1e-12
 
 #: CatBoost's names for how many trees are grown.
 CATBOOST_ROUNDS = ("iterations", "n_estimators", "num_boost_round", "num_trees")
@@ -291,9 +295,16 @@ def check_columns(fitted: Any, train: TrainingSet, *, width: int = 0) -> None:
             )
 
 
-def threshold_for(fitted: Any, threshold: Any) -> float:
-    """The threshold, if this estimator can be held to it."""
-    chance = checked_threshold(threshold)
+def threshold_for(fitted: Any, threshold: Any, favourable: Any) -> float:
+    """The threshold, if this estimator can be held to it; its own where it has one and the user says nothing."""
+    chance, own = checked_threshold(threshold), own_threshold(fitted, favourable)
+    if own is not None and not (chance == 0.5 or abs(chance - own) <= TIE):
+        raise UnsupportedModelError(
+            f"Expected the threshold that the {type(deciding(fitted)).__name__} has itself, {own:g}, got "
+            f"threshold={chance:g}; leave threshold= out, or pass the classifier inside it (estimator_) with the one "
+            "that you want."
+        )
+    chance = chance if own is None else own
     if not hasattr(fitted, "predict_proba") and chance != 0.5:
         raise UnsupportedModelError(
             f"Expected an estimator with predict_proba for threshold={chance:g}, got {type(fitted).__name__} "
@@ -312,12 +323,10 @@ def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Ar
 
     With another threshold than 0.5 the user has said what decides, unless the classifier has a threshold of its own.
     """
-    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
-
     inner = getattr(fitted, "pipeline_", fitted)
     _, last = split(inner)
-    own_threshold = isinstance(last, FixedThresholdClassifier | TunedThresholdClassifierCV)
-    if threshold != 0.5 and not own_threshold:
+    has_its_own = deciding(fitted) is not None
+    if threshold != 0.5 and not has_its_own:
         return
     X = np.asarray(train.X[:: -(-len(train) // COMPARED_ROWS)])
     try:
@@ -337,8 +346,8 @@ def check_decisions(fitted: Any, train: TrainingSet, score: Callable[[Array], Ar
         return
     rule = f"a probability of {threshold:g}" if hasattr(fitted, "predict_proba") else "its decision function"
     advice = (
-        "pass the threshold that it uses as threshold=..., or the classifier inside it (estimator_) with that"
-        if own_threshold
+        "pass the classifier inside it (estimator_) with the threshold that you want"
+        if has_its_own
         else "pass one whose predict follows its predict_proba (an SVC without probability=True, say), or say with "
         "threshold=... from which probability on people are accepted"
     )

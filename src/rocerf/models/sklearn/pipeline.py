@@ -264,7 +264,7 @@ def _logistic(
     if not is_logistic(last):
         raise UnsupportedModelError(
             f"Expected a pipeline that ends in LogisticRegression, got one that ends in {type(last).__name__}; take it "
-            "over for promise='simulated' with otherwise='estimator'."
+            "over for the promises 'retrained' and 'simulated' with otherwise='estimator'."
         )
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
     probe = Probe(steps, rows.frames, ranges)
@@ -327,7 +327,7 @@ def _refitted_pieces(found: AdditiveMap, frames: Frames) -> UnsupportedModelErro
     return UnsupportedModelError(
         f"Expected preprocessing='frozen' for a pipeline with bins, codes or curves (in {names}), whose pieces stay as "
         "they are when rows are deleted, got 'refitted'; use 'frozen', or take the pipeline over for "
-        "promise='simulated' with otherwise='estimator'."
+        "the promises 'retrained' and 'simulated' with otherwise='estimator'."
     )
 
 

@@ -200,5 +200,5 @@ def not_affine(columns: list[str], said: str) -> UnsupportedModelError:
         f"logarithms, splines, one value for missing ones), got one that does not"
         f"{f' in {shown}' if columns else ''}: {said}. Make the step that joins columns (products, ratios, neighbours, "
         "...) outside the pipeline, so that the DataFrame has its result as a column; or take the pipeline over as it "
-        "is, for promise='simulated', with otherwise='estimator'."
+        "is, for the promises 'retrained' and 'simulated', with otherwise='estimator'."
     )

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.frames import Frames
 from rocerf.errors import DataError
-from rocerf.models.sklearn.blockwise import Quick
+from rocerf.models.sklearn.blockwise import Kin, Quick
 from rocerf.models.sklearn.bulk import in_bulk, remembered
 from rocerf.models.sklearn.pipeline_steps import by_halves, quietly, weight_name
 from rocerf.types import Array
@@ -48,6 +48,7 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """
 
     _quick: Quick | None = None
+    _kin: Kin | None = None
 
     def __init__(self, pipeline: Any, frames: str, columns: tuple[str, ...], named: bool = True) -> None:
         self.pipeline = pipeline
@@ -117,12 +118,16 @@ class SchemaSpaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not in_bulk():
             return self.pipeline_
         if self._quick is None or self._quick.whole is not self.pipeline_:
-            self._quick = Quick(self.pipeline_)
+            self._quick = Quick(self.pipeline_, self._kin)
         return self._quick
+
+    def related(self, kin: Kin) -> None:
+        """Say that this is one of several refits, of which only the rows differ."""
+        self._kin = kin
 
     def __getstate__(self) -> dict[str, Any]:
         # What only saves time is not written, and not copied.
-        return {name: value for name, value in super().__getstate__().items() if name != "_quick"}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_quick", "_kin")}
 
 
 def stand_ins(X: Array, missing: NDArray[np.bool_], frames: Frames) -> Mapping[str, float]:

@@ -93,8 +93,9 @@ def _likely(fit: LogisticFit, fitted: Any) -> str:
             "single rows left it there by chance, as they do SGDClassifier's fits: fit LogisticRegression("
             f"C={1.0 / share if share > 0 else np.inf:.6g}), which with an l2 penalty has the same objective; or let "
             "its learning rate fall further (a larger alpha; or learning_rate='invscaling', a smaller tol, more "
-            "max_iter); or take it over for promise='simulated' with rocerf.from_pipeline(..., otherwise='estimator'). "
-            "Or it was fitted on other rows, columns, labels or sample weights than those given"
+            "max_iter); or take it over for the promises 'retrained' and 'simulated' with "
+            "rocerf.from_pipeline(..., otherwise='estimator'). Or it was fitted on other rows, columns, labels or "
+            "sample weights than those given"
         )
     if fit.objective.penalty.kinked and fitted.solver == "saga" and not np.asarray(fitted.coef_).any():
         return (
@@ -151,12 +152,13 @@ def _refuse_other_descents(fitted: Any) -> None:
     if fitted.loss != "log_loss":
         raise UnsupportedModelError(
             f"Expected SGDClassifier(loss='log_loss'), got loss={fitted.loss!r}, which has no log-odds; fit with "
-            "loss='log_loss', or take it over for promise='simulated' with otherwise='estimator'."
+            "loss='log_loss', or take it over for the promises 'retrained' and 'simulated' with otherwise='estimator'."
         )
     if fitted.early_stopping:
         raise UnsupportedModelError(
             "Expected SGDClassifier to learn from all rows, got early_stopping=True, which holds some back; fit with "
-            " early_stopping=False, or take it over for promise='simulated' with otherwise='estimator'."
+            "early_stopping=False, or take it over for the promises 'retrained' and 'simulated' with "
+            "otherwise='estimator'."
         )
 
 

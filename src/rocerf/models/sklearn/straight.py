@@ -8,7 +8,8 @@ any other computes itself. Nobody trusts this arithmetic before it was compared 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,21 @@ from numpy.typing import NDArray
 
 from rocerf.types import Array
 
-#: What a transformer makes of numbers (m, c).
-Arithmetic = Callable[[Array], Array]
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a transformer makes of numbers (m, c).
+
+    Transformers with the same ``alike`` make the same of the same numbers, whichever rows they were fitted on; None
+    where each fit is expected to have numbers of its own, as means have.
+    """
+
+    of: Callable[[Array], Array]
+    alike: Hashable = None
+
+    def __call__(self, X: Array) -> Array:
+        """What it makes of numbers (m, c)."""
+        return self.of(X)
 
 
 def arithmetic(transformer: Any) -> Arithmetic | None:
@@ -37,32 +51,40 @@ def arithmetic(transformer: Any) -> Arithmetic | None:
 def _standardised(scaler: Any) -> Arithmetic:
     centre = scaler.mean_ if scaler.with_mean else 0.0
     spread = scaler.scale_ if scaler.with_std else 1.0
-    return lambda X: np.asarray((X - centre) / spread)
+    return Arithmetic(lambda X: np.asarray((X - centre) / spread))
 
 
 def _ranged(scaler: Any) -> Arithmetic | None:
-    return None if scaler.clip else lambda X: np.asarray(X * scaler.scale_ + scaler.min_)
+    return None if scaler.clip else Arithmetic(lambda X: np.asarray(X * scaler.scale_ + scaler.min_))
 
 
 def _function(transformer: Any) -> Arithmetic | None:
     """A NumPy function of each number; a user's own function may want a table."""
     func, options = transformer.func, transformer.kw_args or {}
     if func is None:
-        return lambda X: X
-    return (lambda X: np.asarray(func(X, **options))) if isinstance(func, np.ufunc) else None
+        return Arithmetic(lambda X: X)
+    if not isinstance(func, np.ufunc):
+        return None
+    return Arithmetic(lambda X: np.asarray(func(X, **options)), None if options else func)
 
 
 def _products(features: Any) -> Arithmetic:
     powers = features.powers_
+    most = int(powers.sum(axis=1).max(initial=0))
+    ones = powers.shape[1]  # where a column of ones stands
+    factors = np.full((most, len(powers)), ones, np.intp)
+    for place, own in enumerate(powers):
+        named = np.repeat(np.arange(len(own)), own)
+        factors[: len(named), place] = named
 
     def of(X: Array) -> Array:
+        widened = np.column_stack([X, np.ones(len(X))])
         made = np.ones((len(X), len(powers)))
-        for column in range(powers.shape[1]):
-            for power in range(1, int(powers[:, column].max(initial=0)) + 1):
-                made[:, powers[:, column] >= power] *= X[:, [column]]
+        for columns in factors:
+            made *= widened[:, columns]
         return made
 
-    return of
+    return Arithmetic(of, ("products", powers.shape, powers.tobytes()))
 
 
 def _binned(bins: Any) -> Arithmetic | None:
@@ -80,7 +102,7 @@ def _binned(bins: Any) -> Arithmetic | None:
             made[np.arange(len(X)), start + place] = 1.0
         return made
 
-    return of
+    return Arithmetic(of, ("bins", bins.encode, *(found.tobytes() for found in edges)))
 
 
 def _filled(imputer: Any) -> Arithmetic | None:
@@ -88,7 +110,7 @@ def _filled(imputer: Any) -> Arithmetic | None:
     plain = not imputer.add_indicator and values.dtype.kind == "f" and np.isfinite(values).all()
     if not plain or not isinstance(imputer.missing_values, float) or not np.isnan(imputer.missing_values):
         return None
-    return lambda X: np.where(np.isnan(X), values, X)
+    return Arithmetic(lambda X: np.where(np.isnan(X), values, X))
 
 
 _KNOWN: dict[str, Callable[[Any], Arithmetic | None]] = {
@@ -107,6 +129,12 @@ class Marks:
     def __init__(self, categories: list[dict[Any, int]], unknown: bool) -> None:
         self._categories, self._unknown = categories, unknown
         self._starts = np.concatenate([[0], np.cumsum([len(found) for found in categories])]).astype(np.intp)
+        #: As of :class:`Arithmetic`; types beside the values, as 1 equals True.
+        self.alike: Hashable = (
+            "marks",
+            unknown,
+            tuple(tuple((type(value), value) for value in found) for found in categories),
+        )
 
     @classmethod
     def of_encoder(cls, encoder: Any) -> Marks | None:
@@ -138,11 +166,22 @@ class Marks:
         return made
 
 
-def linear_scores(classifier: Any) -> Callable[[Array], Array] | None:
-    """The decision function of a fitted LogisticRegression of two classes; None of another classifier."""
+def linear_scores(classifier: Any) -> Callable[[list[Array]], Array] | None:
+    """The decision function of a fitted LogisticRegression of two classes; None of another classifier.
+
+    It takes the blocks of columns that make up the design, (m, c) each.
+    """
     from sklearn.linear_model import LogisticRegression
 
     if type(classifier) is not LogisticRegression or classifier.coef_.shape[0] != 1:
         return None
     coefficients, constant = classifier.coef_[0], float(classifier.intercept_[0])
-    return lambda design: np.asarray(design @ coefficients + constant)
+
+    def of(blocks: list[Array]) -> Array:
+        ends = np.cumsum([block.shape[1] for block in blocks])
+        if ends[-1] != len(coefficients):
+            raise ValueError(f"Expected {len(coefficients)} columns, got {ends[-1]}")
+        own = np.split(coefficients, ends[:-1])
+        return np.asarray(sum(block @ part for block, part in zip(blocks, own, strict=True)) + constant)
+
+    return of

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from rocerf.data.columns import plain
 from rocerf.errors import UnsupportedModelError
 from rocerf.types import Array
 
@@ -141,8 +142,8 @@ def _own_threshold(last: Any, threshold: float, favourable: Any) -> float:
     pos_label = getattr(last, "pos_label", None)  # of a tuned one the scorer says it
     if pos_label not in (None, last.classes_[1]):
         raise UnsupportedModelError(
-            f"Expected a {name} whose threshold is about the label {last.classes_[1]!r}, got one about {pos_label!r}; "
-            "pass the classifier inside it (estimator_) and threshold=..."
+            f"Expected a {name} whose threshold is about the label {plain(last.classes_[1])!r}, got one about "
+            f"{plain(pos_label)!r}; pass the classifier inside it (estimator_) and threshold=..."
         )
     own = 0.5 if chance == "auto" else float(chance)
     own = own if favourable == last.classes_[1] else 1.0 - own
@@ -166,7 +167,8 @@ def _calibrated(pipeline: Any) -> list[Any] | None:
         raise UnsupportedModelError(
             f"Expected one classifier under the calibration, got {len(parts)} different ones whose probabilities are "
             "averaged; fit CalibratedClassifierCV(..., ensemble=False), calibrate one that is fitted already "
-            "(sklearn.frozen.FrozenEstimator), or take it over for promise='simulated' with otherwise='estimator'."
+            "(sklearn.frozen.FrozenEstimator), or take it over for the promises 'retrained' and 'simulated' with "
+            "otherwise='estimator'."
         )
     return parts
 
@@ -200,8 +202,8 @@ def _lowest(reached: Callable[[Array], Array], threshold: float) -> float:
         falls = "falls somewhere" if (np.diff(heights) < 0).any() else f"stays below the threshold {threshold:g}"
         raise UnsupportedModelError(
             f"Expected a calibration that never falls as the score rises and reaches the threshold, got one that "
-            f"{falls}; leave the calibration out, or take the classifier over for promise='simulated' with "
-            "otherwise='estimator'."
+            f"{falls}; leave the calibration out, or take the classifier over for the promises 'retrained' "
+            "and 'simulated' with otherwise='estimator'."
         )
     for _ in range(HALVINGS):
         middle = (low + high) / 2

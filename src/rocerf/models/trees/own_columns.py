@@ -19,7 +19,8 @@ import numpy as np
 from rocerf.data.columns import plain
 from rocerf.data.feature import Feature
 from rocerf.data.frames import Frames
-from rocerf.models.sklearn.pipeline_steps import quietly, split
+from rocerf.models.sklearn.own_threshold import steps_and_trees
+from rocerf.models.sklearn.pipeline_steps import quietly
 from rocerf.models.trees.form import Nodes, TreeForm
 from rocerf.types import Array
 
@@ -48,7 +49,7 @@ def form_in_schema_space(classifier: Any, place: int, rows: Array) -> TreeForm |
     from rocerf.models.sklearn.pipeline_estimator import frames_of
 
     frames = frames_of(classifier.frames)
-    steps, last = split(classifier.pipeline_)
+    steps, last = steps_and_trees(classifier.pipeline_)
     read = _read_encoded(classifier, last, place, frames, rows) if not steps else _read_plain(last, place)
     if read is None:
         return None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.models.sklearn.estimator_fitting import rows_for
+from rocerf.models.sklearn.own_threshold import steps_and_trees
 from rocerf.models.trees.form import Nodes, TreeForm, below_or_equal
 from rocerf.types import Array
 
@@ -75,8 +76,9 @@ def _form_of(estimator: Any, place: int, rows: Array) -> TreeForm | None:
         from rocerf.models.trees.own_columns import form_in_schema_space
 
         return form_in_schema_space(estimator, place, rows)
-    read = reader_of(estimator)
-    return None if read is None else read(estimator, place)
+    steps, last = steps_and_trees(estimator)
+    read = None if steps else reader_of(last)
+    return None if read is None else read(last, place)
 
 
 def _chances(estimator: Any, rows: Array, place: int) -> Array:

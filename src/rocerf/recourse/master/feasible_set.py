@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +23,7 @@ class Rules:
     value where ``from_own`` (d,), else from 0. ``relations`` (r, d) and ``limits`` (r,) mean ``relations x <= limits``.
     At most ``most_changes`` attributes may change. An own value between the steps of its column is allowed too: what a
     model fills in for a missing whole number need not be one, and nobody must change what they did not give.
+    ``closed`` (d,), NaN where there is none, are numbers that stand for missing ones: nobody is moved there.
     """
 
     steps: Array
@@ -32,12 +33,21 @@ class Rules:
     limits: Array
     most_changes: int | None = None
     whole: Mask | None = None  # columns of whole numbers (d,), whose steps never count from a fraction
+    closed: Array | None = None
 
     @classmethod
-    def of(cls, schema: FeatureSchema, most_changes: int | None = None) -> Rules:
-        """The rules of a schema."""
+    def of(
+        cls, schema: FeatureSchema, most_changes: int | None = None, closed: Mapping[str, float] | None = None
+    ) -> Rules:
+        """The rules of a schema, with numbers by feature that stand for missing ones."""
         whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool)
-        return cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes, whole)
+        numbers = np.array([(closed or {}).get(feature.name, np.nan) for feature in schema.column_features])
+        rules = cls(*schema.steps, schema.attributes, *schema.relation_rows, most_changes, whole)
+        return replace(rules, closed=numbers) if closed else rules
+
+    def shut(self, X: Array, X0: Array) -> Mask:
+        """Where people at X0 would be moved to a number that stands for a missing one, both (P, d)."""
+        return np.zeros(X.shape, bool) if self.closed is None else np.asarray((self.closed == X) & (X != X0))
 
     @cached_property
     def spacing(self) -> Array:
@@ -85,11 +95,12 @@ class FeasibleSet:
         schema: FeatureSchema | None,
         most_changes: int | None = None,
         missing: Sequence[Sequence[str]] | None = None,
-        kept: Collection[str] = (),
+        kept: Mapping[str, float] | None = None,
     ) -> FeasibleSet:
         """What the schema allows each person, who came without the features ``missing``; without one, everything.
 
-        Of the features ``kept`` what is missing stays missing.
+        Of the features ``kept`` what is missing stays missing, and what is not stays off the number given for it, which
+        stands for missing ones.
         """
         if schema is None and most_changes is None:
             return cls(np.full(X0.shape, -np.inf), np.full(X0.shape, np.inf), X0)
@@ -102,7 +113,7 @@ class FeasibleSet:
         if absent is not None and kept:
             stays = absent & np.array([feature.name in kept for feature in schema.column_features], bool)
             lower, upper = np.where(stays, X0, lower), np.where(stays, X0, upper)
-        return cls(lower, upper, X0, Rules.of(schema, most_changes), absent=absent)
+        return cls(lower, upper, X0, Rules.of(schema, most_changes, kept), absent=absent)
 
     def of(self, people: Places) -> FeasibleSet:
         """The sets of these people."""
@@ -207,6 +218,7 @@ class FeasibleSet:
         stays = self.loose & ((most < least) | (np.abs(X - self.X0) <= np.abs(X - on_steps)))
         on_steps = np.where(stays | (np.abs(on_steps - self.X0) <= ROUNDING * steps), self.X0, on_steps)
         X = self.clip(np.where(self.stepped, on_steps, X))  # a last step may miss its bound by rounding
+        X = np.where(rules.shut(X, self.X0), np.nextafter(X, self.X0), X)
         for attribute in rules.attributes:
             columns = list(attribute.places)
             if attribute.categories is not None:
@@ -229,6 +241,7 @@ class FeasibleSet:
         if rules is None:
             return np.asarray(inside)
         inside &= (~self.stepped | self._on_steps(rules, X) | (X == self.X0)).all(axis=1)
+        inside &= ~rules.shut(X, self.X0).any(axis=1)
         for attribute in rules.attributes:
             if attribute.categories is not None:
                 total = X[:, list(attribute.places)].sum(axis=1)

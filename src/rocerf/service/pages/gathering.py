@@ -79,6 +79,7 @@ STEP_EVENTS: Mapping[RequestState, str] = {
 SELDOM = frozenset(
     {
         "rows_elsewhere",
+        "rows_of_others",
         "unwritten",
         "beyond_promise",
         "broken_within_promise",
@@ -266,6 +267,8 @@ def preview(ledger: Ledger, number: int, reader: Reader) -> Preview | None:
         letters=kept.summary["letters"],
         breaks=kept.summary["broken"],
         withdrawn=kept.summary["withdrawn"],
+        elsewhere=kept.summary["rows_elsewhere"],
+        of_others=kept.summary.get("rows_of_others", 0),
         affected=tuple(
             Affected(
                 letter=str(one.letter),

@@ -140,6 +140,15 @@ class Preview:
     withdrawn: int
     affected: tuple[Affected, ...]
     more: int = 0
+    #: Row ids of the request that are no rows of the model.
+    elsewhere: int = 0
+    #: Row ids of the request that are noted as other people's.
+    of_others: int = 0
+
+    @property
+    def nothing_known(self) -> bool:
+        """Whether neither rows nor letters are kept of whoever asks: a name that was written otherwise looks so too."""
+        return not (self.rows or self.elsewhere or self.withdrawn)
 
 
 @dataclass(frozen=True)
