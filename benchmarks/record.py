@@ -23,21 +23,20 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 def seconds(action: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     """The shortest of several timings, and what the action returned."""
-    best, result = float("inf"), None
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = action()
-        best = min(best, time.perf_counter() - start)
-    return best, result
+    return _shortest(time.perf_counter, action, repeats)
 
 
 def processor_seconds(action: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     """The same in processor time of all threads, so that other work on the machine does not count."""
+    return _shortest(time.process_time, action, repeats)
+
+
+def _shortest(clock: Callable[[], float], action: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     best, result = float("inf"), None
     for _ in range(repeats):
-        start = time.process_time()
+        start = clock()
         result = action()
-        best = min(best, time.process_time() - start)
+        best = min(best, clock() - start)
     return best, result
 
 

@@ -468,7 +468,7 @@ BAD = [
         {"model": "{bad}/strange.skops"}, ["LogisticRegression only", "Run", "not trusted"], id="untrusted types"
     ),
     pytest.param({"model": "{bad}/unfitted.skops"}, ["not fitted"], id="unfitted model"),
-    pytest.param({"model": "{bad}/narrow.skops"}, ["the model's 2 columns, got 3"], id="narrow model"),
+    pytest.param({"model": "{bad}/narrow.skops"}, ["the classifier's 2 columns, got 3"], id="narrow model"),
     pytest.param({"out": "answers.xlsx"}, [".csv, .json or .parquet, got answers.xlsx"], id="output extension"),
     pytest.param({"out": "{bad}/folder.csv"}, ["a file as --out", "folder.csv"], id="output is a folder"),
     pytest.param({"out": "{bad}/empty.csv/answers.csv"}, ["empty.csv is a file"], id="output under a file"),

@@ -61,7 +61,7 @@ def theta_of(fitted: LogisticRegression, sign: float = 1.0) -> np.ndarray:
 UNSUPPORTED = [
     pytest.param(
         lambda: LogisticRegression().fit(X, np.arange(len(X)) % 3),
-        r"a model of two classes, got 3: \[0, 1, 2\].*fit on two labels",
+        r"a classifier of two classes, got one of 3: \[0, 1, 2\].*fit on two labels",
         id="multiclass",
     ),
     pytest.param(
@@ -106,20 +106,20 @@ def test_class_weights_that_are_none_are_refused_with_what_they_may_be() -> None
 
 def test_other_labels() -> None:
     fitted = LogisticRegression().fit(X, np.where(Y == 1, "good", "bad"))
-    with pytest.raises(LabelError, match="the labels 0 and 1 of the training set, got one for 'bad' and 'good'; pass"):
+    with pytest.raises(LabelError, match="the training set's labels 0 and 1, got one of 'bad' and 'good'; label"):
         LogisticModel.from_sklearn(fitted, TRAIN)
 
 
 def test_another_width() -> None:
-    with pytest.raises(ColumnError, match="the model's 2 columns, got 3; pass the columns it was fitted on"):
+    with pytest.raises(ColumnError, match="the classifier's 2 columns, got 3; pass the columns it was fitted on"):
         LogisticModel.from_sklearn(LogisticRegression().fit(X[:, :2], Y), TRAIN)
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["income", "debt", "height"], "got 'height' as column 3 where the model has 'age'; reorder or rename"),
-        (["debt", "income", "age"], "got 'debt' as column 1 where the model has 'income'; reorder or rename"),
+        (["income", "debt", "height"], "got 'height' as column 3 where it has 'age'; reorder or rename"),
+        (["debt", "income", "age"], "got 'debt' as column 1 where it has 'income'; reorder or rename"),
     ],
 )
 def test_columns_renamed_or_reordered(columns: list[str], message: str) -> None:

@@ -92,7 +92,11 @@ def test_pipelines_that_cannot_be_taken_over(make: Any, said: str) -> None:
             "cannot.*pass the columns it was fitted on",
         ),
         (lambda f, y: {"y": y[:-1]}, DataError, "labels"),
-        (lambda f, y: {"y": np.where(y == 1, "a", "b"), "favourable": "a"}, LabelError, "fitted on the labels"),
+        (
+            lambda f, y: {"y": np.where(y == 1, "a", "b"), "favourable": "a"},
+            LabelError,
+            "the training set's labels 'b' and 'a'",
+        ),
         (lambda f, y: {"ids": [1] * len(f)}, DataError, "unique id"),
         (lambda f, y: {"schema": "age"}, OptionError, "FeatureSchema.from_frame"),
         (lambda f, y: {"schema": FeatureSchema.from_frame(f.drop(columns="age"))}, SchemaError, "lacks 'age'"),

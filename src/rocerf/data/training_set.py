@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocerf.data.column_statistics import centre_of, spread_of, units
 from rocerf.data.columns import (
-    as_python_tells_time,
     default_columns,
-    first_repeated,
-    not_favourable,
     numeric_matrix,
-    plain,
     some,
-    unmasked,
 )
 from rocerf.data.disk_rows import CHUNK, RowsOnDisk
 from rocerf.data.foreign import with_origin
-from rocerf.errors import DataError, FileFormatError, IdError, LabelError
+from rocerf.data.given_rows import (
+    checked_ids,
+    checked_weights,
+    frozen,
+    names_of,
+    one_dimensional,
+    other_label,
+    plain_ids,
+    plain_label,
+)
+from rocerf.errors import DataError, FileFormatError, IdError
 from rocerf.passes import chunks
 from rocerf.storage.state import State
 
@@ -91,13 +96,13 @@ class TrainingSet:
             raise DataError("Expected at least one training row, got none; check the file or filter.")
         if ids is None:
             ids = index if index is not None else np.arange(n)
-        labels = _one_dimensional(y, n, "labels (y)")
-        unfavourable = _other_label(labels, favourable)
+        labels = one_dimensional(y, n, "labels (y)")
+        unfavourable = other_label(labels, favourable)
         self.__dict__.update(
             X=matrix,
-            y=_frozen((labels == favourable).astype(np.float64)),
-            ids=_checked_ids(ids, n),
-            weights=_checked_weights(sample_weight, n),
+            y=frozen((labels == favourable).astype(np.float64)),
+            ids=checked_ids(ids, n),
+            weights=checked_weights(sample_weight, n),
             columns=columns if columns is not None else default_columns(matrix.shape[1]),
             favourable=favourable,
             unfavourable=unfavourable,
@@ -161,12 +166,12 @@ class TrainingSet:
                 f"bits can be divided by, got {spread[beyond[0]]:.3g} in {self.columns[beyond[0]]!r}; give that column "
                 "in another unit."
             )
-        return _frozen(spread)
+        return frozen(spread)
 
     @cached_property
     def centre(self) -> NDArray[np.float64]:
         """Mean of each column, the number itself where it is the same in all rows; shape (d,)."""
-        return _frozen(centre_of(self.X, self._unit))
+        return frozen(centre_of(self.X, self._unit))
 
     @cached_property
     def _unit(self) -> NDArray[np.float64]:
@@ -185,9 +190,9 @@ class TrainingSet:
         # A bare text is iterable too: without("ab") must not delete the rows "a" and "b".
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise IdError(f"Expected a sequence of ids, got {ids!r} alone; put it in a list: [{ids!r}].")
-        wanted = _names(ids) if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
+        wanted = names_of(ids) if isinstance(ids, np.ndarray) and ids.ndim else list(ids)
         wanted = [
-            _names(np.asarray([one]))[0] if isinstance(one, np.datetime64 | np.timedelta64) else one for one in wanted
+            names_of(np.asarray([one]))[0] if isinstance(one, np.datetime64 | np.timedelta64) else one for one in wanted
         ]
         places, unknown = self._found(wanted)
         if unknown:
@@ -217,18 +222,18 @@ class TrainingSet:
             )
         keep = np.ones(len(self), dtype=bool)
         keep[gone] = False
-        weights = None if self.weights is None else _frozen(self.weights[keep])
+        weights = None if self.weights is None else frozen(self.weights[keep])
         if weights is not None and not (weights > 0).any():
             raise DataError(
                 f"Expected a row of positive weight to remain, got {int(keep.sum())} rows of weight 0 only; delete "
                 "fewer rows or give the others weight."
             )
-        ids_left = _frozen(self.ids[keep])
+        ids_left = frozen(self.ids[keep])
         rows: Any = self.X
         if isinstance(rows, RowsOnDisk):
             left = rows.without(gone)
             return self._with(X=left, y=left.labels(), ids=ids_left, weights=weights)
-        return self._with(X=_frozen(self.X[keep]), y=_frozen(self.y[keep]), ids=ids_left, weights=weights)
+        return self._with(X=frozen(self.X[keep]), y=frozen(self.y[keep]), ids=ids_left, weights=weights)
 
     def forget(self, ids: Iterable[Any]) -> TrainingSet:
         """The rows left as if these had never been there; as :meth:`without`, and texts as ids take no more room
@@ -238,11 +243,11 @@ class TrainingSet:
         '<U1'
         """
         left = self.without(ids)
-        return left._with(ids=_frozen(np.array(left.ids.tolist()))) if left.ids.dtype.kind in "US" else left
+        return left._with(ids=frozen(np.array(left.ids.tolist()))) if left.ids.dtype.kind in "US" else left
 
     def with_weights(self, sample_weight: ArrayLike) -> TrainingSet:
         """The same rows with these weights in the training loss."""
-        return self._with(weights=_checked_weights(sample_weight, len(self)))
+        return self._with(weights=checked_weights(sample_weight, len(self)))
 
     def with_values(self, X: NDArray[np.float64]) -> TrainingSet:
         """The same rows, ids, labels and weights with other finite values (n, d)."""
@@ -250,7 +255,7 @@ class TrainingSet:
             raise DataError(
                 f"Expected finite values of shape {self.X.shape}, got {X.shape} or missing ones; fill them."
             )
-        return self._with(X=_frozen(np.array(X, dtype=np.float64, order="C")))
+        return self._with(X=frozen(np.array(X, dtype=np.float64, order="C")))
 
     def frame(self) -> pd.DataFrame:
         """The feature values as a DataFrame whose index is the row ids."""
@@ -273,7 +278,7 @@ class TrainingSet:
             "checksum": self.checksum,
         }
         X, y = np.asarray(self.X), np.asarray(self.y)
-        arrays: dict[str, NDArray[Any]] = {"X": X, "favourable_rows": y, "ids": _plain_ids(self.ids)}
+        arrays: dict[str, NDArray[Any]] = {"X": X, "favourable_rows": y, "ids": plain_ids(self.ids)}
         return State(FORMAT, values, arrays if self.weights is None else {**arrays, "weights": self.weights})
 
     @classmethod
@@ -291,109 +296,6 @@ class TrainingSet:
                 digest.update(np.ascontiguousarray(values[rows]).data)
         digest.update("\x1f".join(self.columns).encode())
         return digest.hexdigest()
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
-
-
-def _as_given(values: Any) -> NDArray[Any]:
-    """An array of the values themselves: NumPy alone turns NaN or 1 into text where one value is text."""
-    values = unmasked(values)
-    array = np.asarray(values)
-    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        array = np.asarray(values, dtype=object)
-    return array
-
-
-def _one_dimensional(values: ArrayLike, n: int, what: str) -> NDArray[Any]:
-    try:
-        array = _as_given(values)
-    except ValueError as error:
-        raise DataError(f"Expected {n} {what}, one for each row, got a ragged list; pass one value a row.") from error
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.shape != (n,):
-        raise DataError(
-            f"Expected {n} {what}, one for each row, got shape {array.shape}; pass a sequence as long as X."
-        )
-    return array
-
-
-def _other_label(labels: NDArray[Any], favourable: Any) -> Any:
-    import pandas as pd
-
-    if pd.isna(labels).any():
-        raise LabelError(
-            f"Expected a label for every row, got {int(pd.isna(labels).sum())} missing ones; drop or fill those rows."
-        )
-    found = pd.unique(pd.Series(labels)).tolist()
-    if len(found) != 2:
-        raise LabelError(
-            f"Expected exactly two classes in the labels, got {len(found)}: {some(found)}; recourse is defined for "
-            "accept/refuse decisions, so map the labels to two."
-        )
-    others = [label for label in found if label != favourable]
-    if len(others) != 1:
-        raise LabelError(not_favourable(found, favourable))
-    return others[0]
-
-
-def _checked_ids(ids: ArrayLike | Sequence[Any], n: int) -> NDArray[Any]:
-    import pandas as pd
-
-    array = as_python_tells_time(_one_dimensional(ids, n, "ids"))
-    if pd.isna(array).any() or (array.dtype == object and not all(isinstance(one, Hashable) for one in array)):
-        raise IdError("Expected a value that names the row for every id, got a missing or compound one; fill it in.")
-    if (repeated := first_repeated(array.tolist())) is not None:
-        raise IdError(
-            f"Expected a unique id for each of {n} rows, got {n - len(set(array.tolist()))} repeated (for example "
-            f"{repeated!r}); pass ids=... or reset the DataFrame's index."
-        )
-    return _frozen(array.copy())
-
-
-def _names(ids: NDArray[Any]) -> list[Any]:
-    """Ids as Python's own values, as a training set keeps them."""
-    return list(as_python_tells_time(ids).tolist())
-
-
-def _checked_weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
-    if weights is None:
-        return None
-    try:
-        array = _one_dimensional(weights, n, "sample weights").astype(np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"Expected numbers as sample weights, got something else ({error}); convert them.") from error
-    if not np.isfinite(array).all() or (array < 0).any() or not (array > 0).any():
-        raise DataError(
-            f"Expected sample weights that are finite, not negative and not all zero, got values from {array.min()} to "
-            f"{array.max()}; correct them or leave them out."
-        )
-    return _frozen(array.copy())
-
-
-def plain_label(label: Any) -> Any:
-    """A label as JSON can hold it."""
-    value = plain(label)
-    if not isinstance(value, str | int | float | bool):
-        raise DataError(f"Expected labels that are text or numbers to save a model, got {label!r}; map them first.")
-    return value
-
-
-def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    if ids.dtype != object:
-        return ids
-    values = ids.tolist()
-    for kind in (str, int):
-        if all(isinstance(value, kind) for value in values):
-            return np.array(values, dtype=np.str_ if kind is str else np.int64)
-    raise DataError(
-        "Expected row ids that are all text or all whole numbers to save a model, got a mixture; convert them."
-    )
 
 
 def rows_in(state: State) -> TrainingSet:

@@ -308,9 +308,9 @@ class Rocerf:
         own. A number inside a bin is written as the bin ("between 12 and 23 months"): all of it was checked at once.
         With ``ranges`` so is whatever a person may overshoot without any model scoring lower ("at least 1,000").
         """
-        from rocerf.letters.writing import write_letters
+        from rocerf.letters.writing import letters_and_points
 
-        return write_letters(
+        letters, _ = letters_and_points(
             self,
             recourses,
             valid_until=valid_until,
@@ -322,6 +322,7 @@ class Rocerf:
             ranges=ranges,
             progress=progress,
         )
+        return letters
 
     def recheck(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.frames import Frames
-from rocerf.data.training_set import plain_label
+from rocerf.data.given_rows import plain_label
 from rocerf.errors import OptionError, RowSourceError
 from rocerf.ledger.sources import RowSource
 from rocerf.storage.state import State

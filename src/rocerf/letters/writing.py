@@ -48,35 +48,6 @@ _SHARED = ("promise", "k", "delta", "cost", "max_changes")
 _LOOKED_FOR = (Status.ANSWERED, Status.UNREACHABLE, Status.NOT_ROBUST, Status.GAVE_UP)
 
 
-def write_letters(
-    explainer: Rocerf,
-    recourses: Recourses | Sequence[Recourses],
-    *,
-    valid_until: date | None,
-    model_version: str | None = "",
-    issued: date | None = None,
-    language: str | Language = "en",
-    digits: int = 3,
-    refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
-    ranges: bool = False,
-    progress: Telling = None,
-) -> tuple[Letter, ...]:
-    """A letter for each person, as :meth:`rocerf.Rocerf.letters` says."""
-    letters, _ = letters_and_points(
-        explainer,
-        recourses,
-        valid_until=valid_until,
-        model_version=model_version,
-        issued=issued,
-        language=language,
-        digits=digits,
-        refusal_reasons=refusal_reasons,
-        ranges=ranges,
-        progress=progress,
-    )
-    return letters
-
-
 def letters_and_points(
     explainer: Rocerf,
     recourses: Recourses | Sequence[Recourses],

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.frames import Frames
-from rocerf.data.training_set import plain_label, rows_in
+from rocerf.data.given_rows import plain_label
+from rocerf.data.training_set import rows_in
 from rocerf.errors import OptionError
 from rocerf.models.additive import AdditiveDesign
 from rocerf.models.arithmetic import Arithmetic
@@ -145,7 +146,7 @@ def _with_pipeline(
     fit: LogisticFit, parts: PipelineParts, pipeline: Any, missing: NDArray[np.bool_] | None
 ) -> PipelineParts:
     """The parts with the pipeline that the model was made from; another one is refused."""
-    from rocerf.models.sklearn.pipeline import connected
+    from rocerf.models.sklearn.pipeline_again import connected
 
     gone = np.zeros(fit.train.X.shape, bool) if missing is None else missing
     frame = parts.frames.decode(fit.train.X)

@@ -276,10 +276,10 @@ def check_labels(fitted: Any, train: TrainingSet) -> None:
         )
 
 
-def check_columns(fitted: Any, train: TrainingSet) -> None:
+def check_columns(fitted: Any, train: TrainingSet, *, width: int = 0) -> None:
     """The classifier must have been fitted on the training set's columns, in their order."""
     # CatBoost says 0 once it was read from a file.
-    width, names = getattr(fitted, "n_features_in_", 0) or train.X.shape[1], names_of(fitted)
+    width, names = width or getattr(fitted, "n_features_in_", 0) or train.X.shape[1], names_of(fitted)
     if width != train.X.shape[1]:
         raise ColumnError(
             f"Expected training rows with the classifier's {width} columns, got {train.X.shape[1]}; "

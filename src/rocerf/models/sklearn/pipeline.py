@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocerf.data.foreign import as_pandas, with_origin
 from rocerf.data.frames import Frames
@@ -41,7 +41,6 @@ from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.options import checked_threshold
 from rocerf.models.sklearn.estimator_fitting import (
     own_copy,
-    own_labels,
     refuse_unfitted,
     refuse_unfitted_end,
     refuse_what_is_no_classifier,
@@ -51,7 +50,6 @@ from rocerf.models.sklearn.own_refit import OwnEstimator, RetrainingRule, checke
 from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.sklearn.pipeline_parquet import is_on_disk, pipeline_from_parquet
 from rocerf.models.sklearn.pipeline_parts import (
-    REPRODUCED,
     Deployed,
     PipelineParts,
     PreprocessingRule,
@@ -62,7 +60,6 @@ from rocerf.models.sklearn.pipeline_parts import (
 from rocerf.models.sklearn.pipeline_pieces import AdditiveMap, additive_map
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
 from rocerf.models.sklearn.pipeline_steps import (
-    FEW,
     CannotTransformError,
     Preprocessing,
     refuse_other_columns,
@@ -178,7 +175,7 @@ def from_pipeline(
 
 def _taken(
     pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema | None, options: dict[str, Any]
-) -> tuple[Any, _Rows]:
+) -> tuple[Any, Rows]:
     """A copy of the pipeline, and the training rows in the columns of the schema."""
     if isinstance(options["ids"], str):
         frame, options = with_origin(frame, options["ids"])[0], options | {"ids": None}
@@ -187,10 +184,10 @@ def _taken(
     pipeline = own_copy(pipeline)
     schema = _schema_of(pipeline, frame, y, schema)
     used = frame[[name for name in frame.columns if name in schema.names]]
-    return pipeline, _Rows(used, y, Frames.of(schema, used), options)
+    return pipeline, Rows(used, y, Frames.of(schema, used), options)
 
 
-class _Rows:
+class Rows:
     """The training rows as the user has them, and in schema space with missing numbers marked."""
 
     def __init__(self, frame: pd.DataFrame, y: ArrayLike, frames: Frames, options: dict[str, Any]) -> None:
@@ -260,7 +257,7 @@ def _schema_of(pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: Feature
 
 
 def _logistic(
-    pipeline: Any, rows: _Rows, rule: PreprocessingRule, retraining: RetrainingRule, inside: Unwrapped
+    pipeline: Any, rows: Rows, rule: PreprocessingRule, retraining: RetrainingRule, inside: Unwrapped
 ) -> LogisticModel:
     _, last = split(pipeline)
     refuse_unfitted_end(last)
@@ -271,7 +268,7 @@ def _logistic(
         )
     steps, ranges = Preprocessing.of(pipeline, rows.frame), Ranges.of(rows.X, rows.frames)
     probe = Probe(steps, rows.frames, ranges)
-    found = _map_of(probe, rows)
+    found = map_of(probe, rows)
     if rule == "refitted" and isinstance(found, AdditiveMap):
         raise _refitted_pieces(found, rows.frames)
     X = filled(rows.X, rows.missing, found.fills, rows.frames)
@@ -298,7 +295,7 @@ def _logistic(
     return LogisticModel(refuse_breakable(replace(fit, own=OwnEstimator.of(last), retraining=retraining)))
 
 
-def _map_of(probe: Probe, rows: _Rows) -> AffineMap:
+def map_of(probe: Probe, rows: Rows) -> AffineMap:
     """What the preprocessing does, as an affine map or, where it is none, as a sum of functions of one column each."""
     try:
         found = probe.found()
@@ -314,7 +311,7 @@ def _map_of(probe: Probe, rows: _Rows) -> AffineMap:
         ) from error
 
 
-def _checked(probe: Probe, found: AffineMap, rows: _Rows) -> AffineMap:
+def _checked(probe: Probe, found: AffineMap, rows: Rows) -> AffineMap:
     """The map with the fills that hold, if it makes of all training rows and of random ones what the steps do."""
     found = with_checked_fills(probe, found)
     X = filled(rows.X, rows.missing, found.fills, probe.frames)
@@ -334,7 +331,7 @@ def _refitted_pieces(found: AdditiveMap, frames: Frames) -> UnsupportedModelErro
     )
 
 
-def _estimator(pipeline: Any, rows: _Rows, threshold: float) -> EstimatorModel:
+def _estimator(pipeline: Any, rows: Rows, threshold: float) -> EstimatorModel:
     from rocerf.models.sklearn.estimator import EstimatorModel
     from rocerf.models.sklearn.pipeline_estimator import SchemaSpaceClassifier, stand_ins
 
@@ -352,57 +349,4 @@ def estimator_from_pipeline(
     pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema, threshold: float, **options: Any
 ) -> EstimatorModel:
     """What ``otherwise="estimator"`` leads to, of any fitted pipeline; further options as in :func:`from_pipeline`."""
-    return _estimator(own_copy(pipeline), _Rows(frame, y, Frames.of(schema, frame), options), threshold)
-
-
-def connected(
-    fit: LogisticFit, parts: PipelineParts, pipeline: Any, frame: pd.DataFrame, missing: NDArray[np.bool_]
-) -> PipelineParts:
-    """The parts that a model read from a file has with its pipeline; ``frame`` holds its training rows."""
-    pipeline, frames, train = own_copy(pipeline), parts.frames, fit.train
-    X = np.where(missing, np.nan, train.X)
-    steps, ranges = Preprocessing.of(pipeline, frame), Ranges.of(X, frames)
-    labels = own_labels(train)
-    recipe = Recipe(_own_steps(steps, fit, parts, frame, labels), frame, labels, missing, ranges)
-    if fit.deployed_theta is None:  # retrained: no pipeline is this model
-        return replace(parts, recipe=recipe)
-    rows = _Rows(frame, labels, frames, {})
-    _, last = split(pipeline)
-    read = read_logistic_regression(last, train, same_columns=False)
-    design = _map_of(Probe(steps, frames, ranges), rows).design(intercept=read.intercept)
-    some = train.X[:100]
-    own = fit.objective.design(some) @ fit.deployed_theta
-    same = design.width == len(fit.deployed_theta) and np.allclose(design(some) @ read.theta, own)
-    if not same:
-        raise _another_pipeline()
-    return replace(parts, recipe=recipe, deployed=Deployed.of(pipeline, steps, train))
-
-
-def _own_steps(
-    steps: Preprocessing, fit: LogisticFit, parts: PipelineParts, frame: pd.DataFrame, labels: NDArray[Any]
-) -> Preprocessing:
-    """The preprocessing of the model: that of the pipeline given, or of a retrained model the same fitted again."""
-    design = fit.objective.design(fit.train.X[:FEW])
-    known = design[:, : design.shape[1] - int(fit.objective.design.intercept)]
-    error = REPRODUCED * (1.0 + np.abs(known).max(axis=0, initial=0.0))
-    if parts.stored_images is not None and fit.arithmetic.design_error is not None:
-        known, error = parts.stored_images[:FEW], fit.arithmetic.design_error
-
-    def makes_the_design(candidate: Preprocessing) -> bool:
-        images = candidate.where_possible(frame.iloc[:FEW], known.shape[1])
-        return images.shape == known.shape and bool((np.abs(images - known) <= error).all())  # false for NaN
-
-    if makes_the_design(steps):
-        return steps
-    if fit.deployed_theta is None:
-        again, _ = steps.fitted_again(frame, labels)
-        if makes_the_design(again):
-            return again
-    raise _another_pipeline()
-
-
-def _another_pipeline() -> OptionError:
-    return OptionError(
-        "Expected the fitted pipeline that the model was made from, got one that makes something else of its training "
-        "rows, or scores them differently; give that one, or take this one over with rocerf.from_pipeline."
-    )
+    return _estimator(own_copy(pipeline), Rows(frame, y, Frames.of(schema, frame), options), threshold)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import ColumnError, LabelError, NotAtOptimumError, UnsupportedModelError
+from rocerf.errors import NotAtOptimumError, UnsupportedModelError
 from rocerf.models.logistic.class_weight import ClassWeight
 from rocerf.models.logistic.objective import Penalty
+from rocerf.models.sklearn.estimator_fitting import check_columns, check_labels
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def read_logistic_regression(fitted: Any, train: TrainingSet, *, same_columns: b
     ``same_columns`` is false for the end of a pipeline, which sees other columns than the training rows have.
     """
     _refuse_other_estimators(fitted)
-    _check_labels(fitted, train)
+    check_labels(fitted, train)
     if same_columns:
-        _check_columns(fitted, train)
+        check_columns(fitted, train, width=fitted.coef_.shape[1])
     toward_favourable = 1.0 if fitted.classes_[1] == train.favourable else -1.0
     theta = np.asarray(fitted.coef_, dtype=np.float64)[0] * toward_favourable
     if fitted.fit_intercept:
@@ -171,35 +172,3 @@ def _penalty_of(fitted: Any) -> Penalty:
     ratios = {"l1": 1.0, "l2": 0.0, None: 0.0}
     ratio = ratios[named] if named in ratios else float(fitted.l1_ratio or 0.0)
     return Penalty.fixed(np.inf if named is None else float(fitted.C), ratio)
-
-
-def _check_labels(fitted: Any, train: TrainingSet) -> None:
-    classes = fitted.classes_.tolist()
-    if len(classes) != 2:
-        raise UnsupportedModelError(
-            f"Expected a model of two classes, got {len(classes)}: {classes[:5]}; "
-            "recourse is defined for accept/refuse decisions, so fit on two labels."
-        )
-    if set(classes) != {train.favourable, train.unfavourable}:
-        raise LabelError(
-            f"Expected a model fitted on the labels {train.unfavourable!r} and {train.favourable!r} of the training "
-            f"set, got one for {classes[0]!r} and {classes[1]!r}; pass the labels it was fitted on."
-        )
-
-
-def _check_columns(fitted: Any, train: TrainingSet) -> None:
-    width = fitted.coef_.shape[1]
-    if width != train.X.shape[1]:
-        raise ColumnError(
-            f"Expected training rows with the model's {width} columns, got {train.X.shape[1]}; "
-            "pass the columns it was fitted on."
-        )
-    names = getattr(fitted, "feature_names_in_", None)
-    if names is None or not train.from_frame:
-        return
-    for place, (fitted_on, given) in enumerate(zip(map(str, names), train.columns, strict=True), start=1):
-        if fitted_on != given:
-            raise ColumnError(
-                f"Expected the columns the model was fitted on, in that order, got {given!r} as column {place} where "
-                f"the model has {fitted_on!r}; reorder or rename them."
-            )
