@@ -22,9 +22,9 @@ def told_as(
         yield
     except but:
         raise
-    except FileNotFoundError as error:
-        raise FileFormatError(f"Expected {expected}, found nothing at {error.filename}; {advice}.") from error
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and error.filename is not None:
+            raise FileFormatError(f"Expected {expected}, found nothing at {error.filename}; {advice}.") from error
         text = str(error).strip().rstrip(".")
         said = text if isinstance(error, RocerfError) else f"{type(error).__name__}: {text}"
         raise FileFormatError(f"Expected {expected}, got {got} ({said}); {advice}.") from error
