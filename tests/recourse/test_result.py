@@ -144,7 +144,7 @@ def test_a_batch_is_a_sequence(recourses: Recourses, model: LogisticModel) -> No
             recourses[place]
     with pytest.raises(IndexError, match="Expected answers, got none, not 0"):
         first_order(model, 1).explain(np.empty((0, 3)))[0]
-    with pytest.raises(IdError, match=r"one person called 'Ada', got only 'a', .*, 'e', \.\.\.; name one"):
+    with pytest.raises(IdError, match=r"one person called 'Ada', got nobody, but 'a', .*, 'e', \.\.\.; name one"):
         recourses["Ada"]
 
 

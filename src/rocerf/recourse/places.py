@@ -28,5 +28,5 @@ def _named(names: Sequence[Any], asked: str) -> int:
     places = [place for place, known in enumerate(names) if known == asked]
     if len(places) == 1:
         return places[0]
-    got = f"{len(places)} of that name" if places else f"only {some(names)}" if names else "nobody at all"
+    got = f"{len(places)} of that name" if places else f"nobody, but {some(names)}" if names else "nobody"
     raise IdError(f"Expected one person called {asked!r}, got {got}; name one by place instead, from 0.")
