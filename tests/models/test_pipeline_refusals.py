@@ -151,3 +151,13 @@ def test_encoders_that_treat_their_own_rows_differently_cannot_be_refitted() -> 
     pipeline = fitted(make_pipeline(columns(StandardScaler(), TargetEncoder(random_state=0)), classifier()), frame, y)
     with pytest.raises(NotAtOptimumError, match="TargetEncoder"):
         rocerf.from_pipeline(pipeline, frame, y, preprocessing="refitted")
+
+
+def test_codes_from_folds_are_refused_with_a_way_out_that_works() -> None:
+    frame, y = applicants(60, seed=4)
+    frame["job"] = np.random.default_rng(0).choice([f"job {i}" for i in range(12)], len(frame))
+    pipeline = fitted(make_pipeline(columns(StandardScaler(), TargetEncoder(random_state=0)), classifier()), frame, y)
+    with pytest.raises(UnsupportedModelError, match=r"codes from folds of the rows.*otherwise='estimator'"):
+        rocerf.from_pipeline(pipeline, frame, y)
+    model = rocerf.from_pipeline(pipeline, frame, y, otherwise="estimator")
+    np.testing.assert_array_equal(model.predict(frame), pipeline.predict(frame))

@@ -100,8 +100,8 @@ def _keep_output_ours() -> None:
 
     HiGHS prints a line now and then, whatever it is told, and that line would lie in the midst of a JSON document.
     """
-    stream = sys.stdout
-    if sys.__stdout__ is None or stream is not sys.__stdout__:  # nobody listens, or somebody reads in our place
+    stream = sys.__stdout__
+    if stream is None or sys.stdout is not stream:  # nobody reads, or somebody in our place
         return
     try:
         ours = os.dup(stream.fileno())

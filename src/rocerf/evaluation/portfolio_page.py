@@ -98,8 +98,9 @@ def _broken(seen: Portfolio) -> Section | None:
         f"{_share(most, seen.answered)} of the letters. {len(seen.broken)} deletions were held against all of them, "
         "each really retrained; others may be worse."
     )
-    table = Table(("rows deleted", "letters broken"), [(str(count), str(broken)) for count, broken in seen.broken[:10]])
-    return Section("How many letters one deletion can break", [Paragraph(line), table])
+    harmful = [(str(count), str(broken)) for count, broken in seen.broken[:10] if broken]
+    tables = [Table(("rows deleted", "letters broken"), harmful)] if harmful else []
+    return Section("How many letters one deletion can break", [Paragraph(line), *tables])
 
 
 def _drawn_costs(costs: Sequence[float]) -> str:

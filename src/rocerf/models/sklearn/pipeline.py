@@ -29,6 +29,7 @@ from rocerf.data.training_set import TrainingSet
 from rocerf.errors import (
     DataError,
     NoOptimumError,
+    NotAtOptimumError,
     OptionError,
     SchemaError,
     SingularCurvatureError,
@@ -277,16 +278,16 @@ def _logistic(
     train = rows.training_set(X)
     read = read_logistic_regression(last, train, same_columns=False)
     deployed = Deployed.of(pipeline, steps, train)
-    parts = PipelineParts(
-        frames,
-        rule,
-        deployed=deployed,
-        recipe=Recipe(steps, rows.frame, np.array(rows.y), rows.missing, ranges),
-    )
+    recipe = Recipe(steps, rows.frame, np.array(rows.y), rows.missing, ranges)
+    parts = PipelineParts(frames, rule, deployed=deployed, recipe=recipe)
     if rule == "refitted":
         parts.refuse_what_is_not_reproduced(X, found)
     design = found.design(intercept=read.intercept)
-    fit = LogisticFit.taken_over(last, read, train, design, inside.threshold)
+    try:
+        fit = LogisticFit.taken_over(last, read, train, design, inside.threshold)
+    except NotAtOptimumError:
+        recipe.refuse_two_ways()
+        raise
     error = largest_error(probe, found, rows.frame, X)
     arithmetic = Arithmetic.of(
         steps.bits(rows.frame), lambda: deployed.log_odds(rows.frame), fit.deployed_scores, error

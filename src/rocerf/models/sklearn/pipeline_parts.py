@@ -110,6 +110,22 @@ class Recipe:
         fills = {name: found.fills[name] for name in frames.fills if name in found.fills}  # those that were checked
         return Refit(replace(self, steps=steps), found, replace(frames, fills=fills), X, images)
 
+    def refuse_two_ways(self) -> None:
+        """The classifier must have been shown of its rows what others are shown of theirs (TargetEncoder does not)."""
+        try:
+            steps, images = self.steps.fitted_again(self.frame, self.labels)
+            others = steps(self.frame)
+        except (UnsupportedModelError, CannotTransformError):
+            return
+        if images.shape == others.shape and np.allclose(images, others, rtol=REPRODUCED, atol=REPRODUCED):
+            return
+        raise UnsupportedModelError(
+            "Expected preprocessing that makes of the rows it is fitted on what it makes of others, got one that does "
+            "not (TargetEncoder gives them codes from folds of the rows): what the classifier was fitted on is not "
+            "known. Encode by OneHotEncoder, OrdinalEncoder or optbinning's BinningProcess; or take the pipeline over "
+            "as it is, for promise='simulated', with otherwise='estimator'."
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Refit:
