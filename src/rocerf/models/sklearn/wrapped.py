@@ -188,10 +188,16 @@ def _threshold_below(parts: list[Any], threshold: float, favourable: Any) -> flo
     def reached(scores: Array) -> Array:
         """Calibrated probabilities of the favourable label, for scores of it."""
         own = scores if upwards else -scores
-        found = np.mean([np.ravel(part.calibrators[0].predict(own)) for part in parts], axis=0, dtype=np.float64)
+        found = np.mean([_second(part.calibrators[0].predict(own)) for part in parts], axis=0, dtype=np.float64)
         return np.asarray(found if upwards else 1.0 - found)
 
     return float(expit(_lowest(reached, threshold)))
+
+
+def _second(chances: Any) -> Array:
+    """Probabilities of the second class (m,): most calibrators give these, a temperature those of both classes."""
+    found = np.asarray(chances)
+    return found[:, 1] if found.ndim == 2 and found.shape[1] == 2 else np.ravel(found)
 
 
 def _lowest(reached: Callable[[Array], Array], threshold: float) -> float:
