@@ -46,6 +46,10 @@ TRY_BATCH, BEAM_BATCH = 64, 256
 #: Shares of a set that kicks forget, in turn: much, to leave a valley; little, to look around.
 FORGOTTEN = (0.5, 0.1, 0.3)
 
+#: By which share of the drop the end of a walk is above the best set known, from which it is not retrained fully; and
+#: the same, with so many columns, where models retrained approximately are further off.
+CLEAR_LOSER, WIDE_LOSER, WIDE = 1e-5, 0.05, 256
+
 #: Up to this many rows times deletions a problem is small: every exchange is tried, and beams are affordable.
 FEW_ROWS = 400
 
@@ -197,9 +201,11 @@ class _Block:
             if not len(open_):
                 break
             guesses = models.carried(now.thetas[open_], now.hessians[open_], now.deletions[open_], trial)
-        # Scores on the way are good to a few parts in a million of the drop: clear losers need no full retraining.
+        # Scores on the way are good to a few parts in a million of the drop, or in a hundred where columns are many: clear
+        # losers need no full retraining.
+        share = CLEAR_LOSER if toward.shape[1] < WIDE else WIDE_LOSER
         best = self.finding.scores[points]
-        ended = np.flatnonzero(now.scores - best < 1e-5 * np.abs(toward @ models.theta - best))
+        ended = np.flatnonzero(now.scores - best < share * np.abs(toward @ models.theta - best))
         self._report(points[ended], now.thetas[ended], now.deletions[ended], name)
 
     def _arriving(self, points: Places, now: _Walkers, open_: Places, trial: Deletions) -> NDArray[np.bool_]:
