@@ -201,8 +201,8 @@ class _Block:
             if not len(open_):
                 break
             guesses = models.carried(now.thetas[open_], now.hessians[open_], now.deletions[open_], trial)
-        # Scores on the way are good to a few parts in a million of the drop, or in a hundred where columns are many: clear
-        # losers need no full retraining.
+        # Scores on the way are good to a few parts in a million of the drop, where columns are many to a few in a
+        # hundred: clear losers need no full retraining.
         share = CLEAR_LOSER if toward.shape[1] < WIDE else WIDE_LOSER
         best = self.finding.scores[points]
         ended = np.flatnonzero(now.scores - best < share * np.abs(toward @ models.theta - best))
