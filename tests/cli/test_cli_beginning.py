@@ -59,6 +59,28 @@ def options_of(text: str) -> list[str]:
     return shlex.split(text)
 
 
+def test_people_are_accepted_from_the_threshold_said(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
+    rows = table.drop(columns=["loan", "clerk"])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.drop(columns="verdict").to_csv(tmp_path / "people.csv", index=False)
+    base = ["--train", "rows.csv", "--label", "verdict", "--favourable", "good"]
+    asked = ["explain", *base, "--people", "people.csv", "--k", "1", "--promise", "plain", "--out", "answers.json"]
+    for threshold in ("0.5", "0.8"):
+        code, _, err = run(*asked, "--fit", "--threshold", threshold)
+        assert code == 0, err
+        answers = Recourses.from_json(tmp_path / "answers.json")
+        pipeline = load_skops_pipeline(tmp_path / "answers-pipeline.skops")
+        given = answers.points.loc[answers.answered]
+        assert len(given) > 5
+        chances = pipeline.predict_proba(given)[:, list(pipeline.classes_).index("good")]
+        assert (chances >= float(threshold)).all()
+        assert chances.min() < float(threshold) + 0.02
+    kept = ["--pipeline", "answers-pipeline.skops", "--threshold", "0.8"]
+    assert run("attack", *base, "--points", "answers.json", "--k", "1", *kept).code == 0
+    refused = run(*asked, "--model", "model.npz", "--threshold", "0.8")
+    assert (refused.code, "drop it" in refused.err) == (2, True)
+
+
 # --- init and projects ----------------------------------------------------------------------------
 
 

@@ -76,7 +76,7 @@ def test_other_encodings_are_refused_with_the_way_out(tmp_path: Path, encoding: 
 
 def test_what_is_no_text_at_all_is_not_to_be_converted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"PK\x03\x04\x14\x00\xff\x00")
-    with pytest.raises(FileFormatError, match="no text .a spreadsheet or an archive.*export it as CSV"):
+    with pytest.raises(FileFormatError, match=r"no text .a spreadsheet or an archive.*export it as CSV"):
         read_table(tmp_path / "a.csv")
 
 

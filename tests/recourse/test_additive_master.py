@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from rocerf.models.additive import AdditiveDesign, Pieces
 from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.master import cells
 from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.highs import minimised
 from rocerf.recourse.master.master import Master
 
 TOP = 9
@@ -101,3 +103,30 @@ def test_a_curve_of_numbers_is_followed_to_its_cheapest_point(seed: int, cost: s
     assert design.lifted(answer.points)[0] @ slope + constant >= -1e-6
     assert prices.of(answer.points, x0[None])[0] == pytest.approx(best, rel=1e-3)
     assert prices.of(answer.points, x0[None])[0] <= best + 1e-6
+
+
+def test_curves_under_l2_take_few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, knots = np.random.default_rng(0), np.linspace(0.5, 20.0, 20_001)
+    heights = np.column_stack([np.log(knots), np.sin(knots / 3)])
+    curves = {
+        column: Pieces(np.arange(2) + 2 * column, knots[:-1], knots[1:], heights[:-1], heights[1:], (0.5, 20.0))
+        for column in range(3)
+    }
+    design = AdditiveDesign(np.zeros((6, 3)), np.zeros(6), True, curves)
+    train = TrainingSet(rng.uniform(1, 19, (50, 3)), rng.integers(0, 2, 50))
+    prices, x0 = cost_named("l2", train, None), train.X[0]
+    slopes = np.tile([1.0, 0.3], 3) + 0.1 * rng.normal(size=(1, 2, 6))
+    constants = -(slopes @ design.lifted(x0[None])[0]) - [[0.8, 1.0]]
+    programs: list[float] = []
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        programs.append(0.0)
+        return minimised(*arguments, **options)
+
+    monkeypatch.setattr("rocerf.recourse.master.mixed_program.minimised", counted)
+    master = Master.over(x0[None], prices, FeasibleSet.around(x0[None], None), design)
+    answer = master.cheapest(np.array([0]), slopes, constants, 0.0)
+    assert answer.found[0]
+    assert answer.gaps[0] == 0
+    assert (slopes[0] @ design.lifted(answer.points)[0] + constants[0] >= -1e-6).all()
+    assert len(programs) <= 20

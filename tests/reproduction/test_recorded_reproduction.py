@@ -78,8 +78,8 @@ def test_the_run_is_complete_and_says_where_it_was_made(recorded: Results) -> No
 
 @pytest.mark.xfail(
     strict=True,
-    reason="not one run but two: logistic regression by the preset cpu, where Adult's people are a sample, and networks "
-    "on a GPU, in a record of their own, where at most 200 people of a table are asked",
+    reason="not one run but two: logistic regression by the preset cpu, where Adult's people are a sample, and "
+    "networks on a GPU, in a record of their own, where at most 200 people of a table are asked",
 )
 def test_the_run_is_the_full_one(recorded: Results) -> None:
     lacking = []

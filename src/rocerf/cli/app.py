@@ -100,9 +100,9 @@ def _keep_output_ours() -> None:
 
     HiGHS prints a line now and then, whatever it is told, and that line would lie in the midst of a JSON document.
     """
-    if sys.stdout is not sys.__stdout__:  # somebody reads in our place
-        return
     stream = sys.stdout
+    if sys.__stdout__ is None or stream is not sys.__stdout__:  # nobody listens, or somebody reads in our place
+        return
     try:
         ours = os.dup(stream.fileno())
         os.dup2(sys.stderr.fileno(), stream.fileno())

@@ -38,6 +38,7 @@ def attack(
     preprocessing: opt.Preprocessing = None,
     schema: opt.SchemaFile = None,
     c: opt.InversePenalty = 1.0,
+    threshold: opt.Threshold = None,
     seed: opt.Seed = 1,
     runner: opt.Runner = "auto",
     scheduler: opt.Scheduler = None,
@@ -50,7 +51,7 @@ def attack(
     from rocerf.deletion.adversary import Adversary
 
     _check_out(out, (train, points, model, pipeline, schema))
-    files = ModelFiles(model, pipeline, preprocessing, c, fit)
+    files = ModelFiles(model, pipeline, preprocessing, c, fit, threshold=threshold)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = read_points(points, id_column=id_column, like=rows)
     if schema is not None and given.schema is not None:
@@ -114,6 +115,7 @@ def recheck(
     fit: opt.FitHere = False,
     preprocessing: opt.Preprocessing = None,
     c: opt.InversePenalty = 1.0,
+    threshold: opt.Threshold = None,
     refit: opt.Refit = None,
     runner: opt.Runner = "auto",
     scheduler: opt.Scheduler = None,
@@ -126,7 +128,7 @@ def recheck(
     from rocerf.recourse.result import Recourses
 
     _check_out(out, (train, *recourses, deleted, model, pipeline))
-    files = ModelFiles(model, pipeline, preprocessing, c, fit)
+    files = ModelFiles(model, pipeline, preprocessing, c, fit, threshold=threshold)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     given = [Recourses.from_json(path) for path in recourses]
     fitted = model_of(rows, files, given[0].schema)

@@ -93,6 +93,7 @@ def explain(
     fit: opt.FitHere = False,
     preprocessing: opt.Preprocessing = None,
     c: opt.InversePenalty = 1.0,
+    threshold: opt.Threshold = None,
     delta: Annotated[str, typer.Option(help="Margin in score units, or 'calibrate'.")] = "0",
     cost: Annotated[opt.CostName | None, typer.Option(help="What a change costs; default: l2.")] = None,
     prices: Annotated[Path | None, typer.Option(help="Your own prices of changes, .yaml, instead of --cost.")] = None,
@@ -116,12 +117,13 @@ def explain(
     from rocerf.cli.files import read_labelled_rows, read_people, write_recourses
     from rocerf.cli.guessing import rules_of
 
+    files = ModelFiles(model, pipeline, preprocessing, c, fit, validate=True, threshold=threshold)
     kept = None if out is None or not fit else out.with_name(f"{out.stem}-pipeline.skops")
     _check_places(out, alternatives, save_explainer, kept, (train, people, model, pipeline, prices, schema))
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column, like=rows)
     given = None if schema is None else read_schema(schema)
-    fitted = model_of(rows, ModelFiles(model, pipeline, preprocessing, c, fit, validate=True), given)
+    fitted = model_of(rows, files, given)
     rules = rules_of(given, fitted, rows, immutable, free=free)
     options = {"cost": _cost(cost, prices), "schema": rules, "max_changes": max_changes}
     chosen = _audited(promise) if audit else promise
@@ -129,9 +131,9 @@ def explain(
     if checkpoint is not None and alternatives > 1:
         raise OptionError("Expected --checkpoint or --alternatives, got both; drop one.")
     batches = _answers(explainer, asking, alternatives, checkpoint, quiet=as_json)
-    files = [] if out is None else _numbered(out, len(batches))
+    places = [] if out is None else _numbered(out, len(batches))
     # The answers first: what follows can be made again from them and the same files.
-    answers = zip(files, batches, strict=False)
+    answers = zip(places, batches, strict=False)
     steps: list[Any] = [(path, partial(write_recourses, b, path, training_rows=training_rows)) for path, b in answers]
     steps += [] if kept is None else [(kept, partial(write_pipeline, fitted, kept))]
     steps += [] if save_explainer is None else [(save_explainer, partial(explainer.save, save_explainer))]
@@ -139,7 +141,7 @@ def explain(
     if as_json:
         print_document(_json_of(batches, alternatives, training_rows))
     else:
-        _print_summary(batches, written.paths, show=not files, audit=audit)
+        _print_summary(batches, written.paths, show=not places, audit=audit)
         _print_remarks(batches[0], rules if given is None else None, immutable, free=free)
     written.complain()
 

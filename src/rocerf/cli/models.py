@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from rocerf.cli.options import PreprocessingName
 from rocerf.cli.terminal import say_aside
-from rocerf.data.columns import some
 from rocerf.errors import ColumnError, DataError, FileFormatError, OptionError
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ class ModelFiles:
     fit: bool = False
     #: Whether the pipeline that is fitted here is also tried on rows that it was not fitted on.
     validate: bool = False
+    #: From which probability people are accepted, where the user says so.
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         if self.pipeline is None and not self.fit and self.preprocessing is not None:
@@ -56,6 +57,16 @@ class ModelFiles:
         given = [name for name, is_given in named.items() if is_given]
         if len(given) > 1:
             raise OptionError(f"Expected one of --model, --pipeline and --fit, got {' and '.join(given)}; keep one.")
+        if self.threshold is not None and self.model is not None and self.model.name.lower().endswith(".npz"):
+            raise OptionError(
+                f"Expected --threshold with --pipeline, --fit or a scikit-learn model, got it with {self.model.name}, "
+                "which was saved with its own; drop it."
+            )
+
+    @property
+    def accepting(self) -> dict[str, Any]:
+        """The threshold as an option of whatever takes the model over."""
+        return {} if self.threshold is None else {"threshold": self.threshold}
 
 
 def model_of(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: FeatureSchema | None = None) -> Refittable:
@@ -64,15 +75,16 @@ def model_of(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: Featu
 
     preprocessing = str(files.preprocessing or PreprocessingName.FROZEN)
     if files.pipeline is not None:
-        return _pipeline_model(load_skops_pipeline(files.pipeline), rows, rules, preprocessing)
+        return _pipeline_model(load_skops_pipeline(files.pipeline), rows, rules, preprocessing, files.accepting)
     if files.fit:
-        return _pipeline_model(_fitted_here(rows, files, rules), rows, rules, preprocessing)
-    return _numeric_model(rows, rules, files.model, files.c)
+        return _pipeline_model(_fitted_here(rows, files, rules), rows, rules, preprocessing, files.accepting)
+    return _numeric_model(rows, rules, files)
 
 
 def _fitted_here(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: FeatureSchema | None) -> Any:
     """The pipeline of ``--fit``, on the columns of the schema where there is one; what it is, is told aside."""
     from rocerf.cli.fitting import fitted_here
+    from rocerf.data.columns import some
 
     frame = rows.frame
     if rules is not None:
@@ -121,9 +133,13 @@ def load_explainer(folder: Path, pipeline: Path | None) -> Rocerf:
 
 
 def _pipeline_model(
-    fitted: Any, rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, preprocessing: str
+    fitted: Any,
+    rows: LabelledRows | RowsInParquet,
+    rules: FeatureSchema | None,
+    preprocessing: str,
+    accepting: dict[str, Any],
 ) -> LogisticModel:
-    """The model of a fitted pipeline, on the columns that it takes."""
+    """The model of a fitted pipeline, on the columns that it takes, ``accepting`` from its threshold on."""
     from rocerf.cli.parquet_files import RowsInParquet
     from rocerf.models.sklearn.pipeline import from_pipeline
 
@@ -131,18 +147,16 @@ def _pipeline_model(
     if isinstance(rows, RowsInParquet) and rows.large and preprocessing == PreprocessingName.FROZEN:
         say_aside(STAYS)
         options = {"favourable": rows.favourable, "ids": rows.id_column, "schema": rules, "retraining": "exact"}
-        on_disk: LogisticModel = from_pipeline(fitted, rows.path, rows.label, **options)
+        on_disk: LogisticModel = from_pipeline(fitted, rows.path, rows.label, **(options | accepting))
         return on_disk
     taken = rules.names if rules is not None else getattr(fitted, "feature_names_in_", rows.frame.columns)
     frame = rows.frame[[name for name in rows.frame.columns if name in set(taken)]]
     options = {"favourable": rows.favourable, "preprocessing": preprocessing}
-    model: LogisticModel = from_pipeline(fitted, frame, rows.labels, schema=rules, **options)
+    model: LogisticModel = from_pipeline(fitted, frame, rows.labels, schema=rules, **(options | accepting))
     return model
 
 
-def _numeric_model(
-    rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, path: Path | None, c: float
-) -> Refittable:
+def _numeric_model(rows: LabelledRows | RowsInParquet, rules: FeatureSchema | None, files: ModelFiles) -> Refittable:
     """A model of a table of numbers: a logistic one fitted here, or whatever is in the file."""
     from rocerf.cli.parquet_files import RowsInParquet
     from rocerf.data.feature import Kind
@@ -156,16 +170,18 @@ def _numeric_model(
             "must turn them into numbers; --fit fits a pipeline here, --pipeline takes yours."
         )
     _refuse_what_needs_a_pipeline(rows)
+    path = files.model
     saved = path is not None and path.name.lower().endswith(".npz")
     stays = path is None or (not saved and isinstance(rows, RowsInParquet) and rows.large)
     train = rows.kept_on_disk() if stays else rows.training_set()
     if path is None:
-        return LogisticModel.fit(train, C=c)
+        return LogisticModel.fit(train, C=files.c, **files.accepting)
     if saved:
         return _saved_model(path, train)
     if stays:
         say_aside(STAYS)
-    return LogisticModel.from_sklearn(load_skops_model(path), train, retraining="exact" if stays else "own")
+    options: dict[str, Any] = {"retraining": "exact" if stays else "own", **files.accepting}
+    return LogisticModel.from_sklearn(load_skops_model(path), train, **options)
 
 
 def _refuse_what_needs_a_pipeline(rows: LabelledRows | RowsInParquet) -> None:

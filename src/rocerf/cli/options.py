@@ -111,6 +111,10 @@ Refit = Annotated[
 SchemaFile = Annotated[Path | None, typer.Option(help="What may change: .yaml, as rocerf schema writes it.")]
 Free = Annotated[bool, typer.Option("--free", help="Without a schema: numbers without bounds, the paper's setting.")]
 InversePenalty = Annotated[float, typer.Option("--c", help="Inverse penalty when the model is fitted here.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(help="Probability of the favourable label from which people are accepted; default: 0.5, or its own."),
+]
 EffortOption = Annotated[EffortName, typer.Option(help="How hard the adversary looks.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random steps.")]
 ShowRows = Annotated[

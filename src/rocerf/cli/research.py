@@ -102,6 +102,7 @@ def compare(
     preprocessing: opt.Preprocessing = None,
     schema: opt.SchemaFile = None,
     c: opt.InversePenalty = 1.0,
+    threshold: opt.Threshold = None,
     network: Annotated[bool, typer.Option("--network", help="Train the paper's network instead.")] = False,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the network.")] = 100,
     device: Annotated[str, typer.Option(help="Where the network is trained: cpu, cuda, ...")] = "cpu",
@@ -116,7 +117,7 @@ def compare(
 
     tables = {} if out is None else {name: out / f"{name}.{form.value}" for name in ("compare", "trials")}
     check_targets([Target("--out", path) for path in tables.values()], (train, people, model, pipeline, schema))
-    files = ModelFiles(model, pipeline, preprocessing, c, fit)
+    files = ModelFiles(model, pipeline, preprocessing, c, fit, threshold=threshold)
     rows = read_labelled_rows(train, label=label, favourable=favourable, id_column=train_id_column)
     asking = read_people(people, id_column=id_column, like=rows)
     rules = None if schema is None else read_schema(schema)

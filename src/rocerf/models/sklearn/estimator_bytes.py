@@ -30,6 +30,7 @@ TRUSTED = frozenset(
         "rocerf.models.sklearn.pipeline_estimator.SchemaSpaceClassifier",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
+        "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._ball_tree.BallTree",

@@ -11,7 +11,7 @@ from typing import Any
 from rocerf.models.sklearn.pipeline_steps import split
 
 
-def deciding(fitted: Any) -> Any | None:
+def deciding(fitted: Any) -> Any:
     """The fitted classifier with a threshold of its own at the end of a pipeline; None where there is none."""
     from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 

@@ -8,8 +8,8 @@ from typing import Any
 from rocerf.errors import FileFormatError, UnsupportedModelError
 
 #: Types of a pipeline's file that are trusted beyond those that skops trusts: a dtype is read as that of an empty
-#: array, and runs nothing.
-TRUSTED = ("numpy.dtype",)
+#: array, and runs nothing; a selector of columns holds words and types, and looks at a table's own.
+TRUSTED = ("numpy.dtype", "sklearn.compose._column_transformer.make_column_selector")
 
 
 def load_skops_model(path: Path) -> Any:

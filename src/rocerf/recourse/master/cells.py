@@ -19,6 +19,9 @@ from rocerf.types import Array
 #: Pieces up to which each is a cell of its own from the start, and the cells that there are otherwise.
 MOST_CELLS, FIRST_CELLS = 60, 16
 
+#: How many pieces from a point cells begin around it: they widen with the distance, as the cost rises with its square.
+STEPS = tuple(4**power for power in range(1, 8))
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -41,8 +44,14 @@ class Cells:
 
     def __init__(self, lift: AdditiveDesign, x0: Array, whole: Array) -> None:
         self.lift, self.x0, self.whole = lift, x0, whole
-        #: The pieces at which cells begin, by column.
+        #: The pieces at which cells begin, by column, and a point near which they begin narrow.
         self.starts: dict[int, set[int]] = {}
+        self._near: Array | None = None
+
+    def begin(self, near: Array | None) -> None:
+        """Undivided but around a point (d,), where the next one may be: cells elsewhere make HiGHS slow."""
+        self.starts.clear()
+        self._near = near
 
     def of(self, column: int, low: float, high: float) -> list[Cell]:
         """The cells of a column between two values, in their order; the person's own value is in one of them."""
@@ -56,7 +65,9 @@ class Cells:
 
     def _ranges(self, column: int, pieces: Pieces, low: float, high: float) -> Iterator[Cell]:
         first, last = (int(piece) for piece in pieces.piece_of(np.array([low, high])))
-        starts = self.starts.setdefault(column, self._first_starts(pieces, first, last, float(self.x0[column])))
+        starts = self.starts.get(column)
+        if starts is None:
+            starts = self.starts[column] = self._first_starts(column, first, last)
         edges = sorted({first, *(start for start in starts if first < start <= last)})
         for start, after in zip(edges, [*edges[1:], last + 1], strict=True):
             least = low if start == first else float(pieces.low[start])
@@ -67,13 +78,17 @@ class Cells:
             if least <= most:
                 yield Cell(least, most)
 
-    @staticmethod
-    def _first_starts(pieces: Pieces, first: int, last: int, own: float) -> set[int]:
+    def _first_starts(self, column: int, first: int, last: int) -> set[int]:
+        pieces = self.lift.pieces[column]
         if len(pieces) <= MOST_CELLS:
             return set(range(len(pieces)))
-        here = int(pieces.piece_of(np.array([own]))[0])
+        here = int(pieces.piece_of(self.x0[[column]])[0])
         even = np.linspace(first, last, min(FIRST_CELLS, last - first + 1)).astype(int)
-        return {*even.tolist(), here, here + 1}
+        starts = {*even.tolist(), here, here + 1}
+        if self._near is not None and self._near[column] != self.x0[column]:
+            near = int(pieces.piece_of(self._near[[column]])[0])
+            starts |= {near, near + 1, *(near - step for step in STEPS), *(near + 1 + step for step in STEPS)}
+        return starts
 
     @staticmethod
     def _beside(cell: Cell, own: float, whole: bool) -> list[Cell]:

@@ -8,7 +8,7 @@ for each person, and so do convex costs known by their slopes (:mod:`rocerf.reco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,8 @@ class Master:
     cost: Cost
     allowed: FeasibleSet
     lift: AdditiveDesign | None = None
+    #: Mixed problems by person, kept from one set of cuts to the next: what they learnt of cost and cells holds there.
+    problems: dict[int, MixedProblem] = field(default_factory=dict, repr=False)
 
     @classmethod
     def over(cls, X0: Array, cost: Cost, allowed: FeasibleSet, lift: AdditiveDesign | None = None) -> Master:
@@ -105,12 +107,19 @@ class Master:
         if len(plain):
             answer.put(plain, self._convex(people[plain], slopes[plain], constants[plain], target))
         for place in np.flatnonzero(mixed):
-            problem = MixedProblem(int(people[place]), self.X0, self.cost, self.allowed, REACH, self.lift)
+            problem = self._problem(int(people[place]))
             real = ~np.isposinf(constants[place])
             found = problem.cheapest(slopes[place, real], constants[place, real], target)
             answer.points[place], answer.gaps[place] = found.point, found.gap
             answer.found[place], answer.failed[place] = found.found, found.failed
         return answer
+
+    def _problem(self, person: int) -> MixedProblem:
+        if self.lift is None:
+            return MixedProblem(person, self.X0, self.cost, self.allowed, REACH)
+        if person not in self.problems:
+            self.problems[person] = MixedProblem(person, self.X0, self.cost, self.allowed, REACH, self.lift)
+        return self.problems[person]
 
     def _convex(self, people: Places, slopes: Array, constants: Array, target: float) -> Cheapest:
         x0, scale = self.X0[people], self.cost.scale

@@ -30,6 +30,9 @@ SHARED_ROUNDS = 2
 #: By how much a point may fall short by few rows before the first passes that people share: they tell what matters.
 SHORT = (3e-3, 3e-5)
 
+#: Rounds in which few rows are asked, as a multiple of the rounds in which all are: they are as many times cheaper.
+FEW_ROUNDS = 10
+
 #: People from which cuts found for a few are held against all, how many are read first, and how many cuts are kept.
 MANY_PEOPLE, FIRST_READ, MOST_SHARED = 1024, 256, 1024
 
@@ -122,7 +125,7 @@ def _solve_wave(
     open_, reader, waiting = wave, _Reader(promise, master.X0), _Waiting(master.X0)
     alone = isinstance(promise, Learning) or len(wave) < MANY_PEOPLE
     shared = None if alone else _Shared.none(promise.lifted(master.X0[:1]).shape[1])
-    for round_ in range(max_rounds):
+    for round_ in range(max_rounds * (FEW_ROUNDS if reader.relaxes else 1)):
         cheapest = master.cheapest(open_, *pool.of(open_), delta + GUARD)
         points, reachable, failed = cheapest.points, cheapest.found, cheapest.failed
         solution.gaps[open_] = cheapest.gaps
@@ -195,6 +198,11 @@ class _Reader:
         again = isinstance(promise, Rereading) and _belongs(promise, "read_near")
         self._before = np.full(X0.shape, np.nan) if again else None
         self._above = np.full(X0.shape, np.nan) if _relaxes(promise) else None
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether few rows are asked first."""
+        return self._above is not None
 
     def read_above(self, people: Places, points: Array) -> Reading | None:
         """What few rows tell, where the promise has that."""
