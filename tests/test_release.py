@@ -103,7 +103,7 @@ def test_the_changelog_is_about_this_version_and_has_each_heading_once() -> None
 def test_no_line_of_the_changelog_is_cut_off_or_said_twice() -> None:
     items = re.findall(r"^- (.*(?:\n  .*)*)", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
     assert not [item[-60:] for item in items if not item.endswith((".", "!", ")"))]
-    openings = [item[:60] for item in items]
+    openings = [item[:90] for item in items]
     assert not [opening for opening in set(openings) if openings.count(opening) > 1]
 
 
