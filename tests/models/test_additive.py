@@ -144,3 +144,16 @@ def test_upper_lines_are_never_below_and_exact_within_a_piece(seed: int) -> None
     at_low, at_high = pieces.upper_line(low[c], high[c], weights)
     np.testing.assert_allclose(at_low, start[c] @ weights.T)
     np.testing.assert_allclose(at_high, pieces.end[c] @ weights.T)
+
+
+def test_a_code_in_the_midst_of_many_numbers_is_a_piece_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    income, other = rng.gamma(3, 1000, 9000).round(2), rng.normal(size=9000)
+    income[::60] = 4321.0
+    frame = pd.DataFrame({"income": income, "other": other})
+    y = pd.Series((income / 3000 + other + rng.normal(size=9000) > 1).astype(int)).where(income != 4321.0, 0)
+    codes = FunctionTransformer(lambda X: np.column_stack([X, np.asarray(X)[:, 0] == 4321.0]))
+    pipeline = fitted(make_pipeline(codes, StandardScaler(), classifier()), frame, y)
+    model = model_of(pipeline, frame, y)
+    asked = pd.DataFrame({"income": [4320.99, 4321.0, 4321.01], "other": 0.0})
+    np.testing.assert_allclose(model.score(asked), pipeline.decision_function(asked), atol=1e-6)

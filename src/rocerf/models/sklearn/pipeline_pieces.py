@@ -30,6 +30,9 @@ BEYOND = 0.5
 #: many evenly between its ends.
 MOST_WHOLE, MOST_VALUES, GRID = 40_000, 2_000, 257
 
+#: Values of the training rows that are asked as they occur so often.
+MOST_FREQUENT = 200
+
 #: Relative differences that are rounding, and by which a straight piece may miss a curve.
 SAME, STRAIGHT = 1e-12, 2e-8
 
@@ -167,9 +170,10 @@ class _Asked:
             values = np.arange(np.floor(first), np.ceil(last) + 1)
             values = values[(values >= least) & (values <= most)]
         else:
-            own = np.unique(known)
+            own, counts = np.unique(known, return_counts=True)
             some = own[np.unique(np.linspace(0, len(own) - 1, min(len(own), MOST_VALUES)).astype(int))]
-            values = np.unique(np.concatenate([some, np.linspace(first, last, GRID), [low, high]]))
+            often = own[np.argsort(-counts, kind="stable")[:MOST_FREQUENT]]  # codes for "unknown" and the like
+            values = np.unique(np.concatenate([some, often, np.linspace(first, last, GRID), [low, high]]))
             values = np.unique(np.rint(values)) if whole else values
         added = ask(values)
         return cls(ask, values, added, whole, (low, high))._finite_part(low)
