@@ -10,6 +10,7 @@ import pytest
 
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel
+from rocerf.deletion import searches
 from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.efforts import EFFORTS, SMALL_TABLE
@@ -78,3 +79,24 @@ def test_deleted_rows_do_not_shorten_a_step_of_a_wide_model() -> None:
     shortened = np.log1p(others) / others if others > 0.5 else 1.0
     np.testing.assert_allclose(models._damped(moves, rows, gone), shortened * moves, rtol=1e-6)
     np.testing.assert_allclose(models._damped(moves, rows, here), np.log1p(2.0) / 2.0 * moves, rtol=1e-6)
+
+
+def test_ends_of_walks_are_retrained_where_approximate_scores_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where columns are many, a walk's end that only looks harmless beside the best set known is retrained as well."""
+    model = LogisticModel.fit(random_training_set(11, n=SMALL_TABLE + 500, d=6), C=1.0)
+    points = refused_people(model, 11, 8)
+    adversary = Adversary(model, 40)
+    known = list(adversary.attack_all(points).deleted_rows)
+    nearly = BatchedNewton.nearly
+
+    def off(self: BatchedNewton, *given: Any, **named: Any) -> Any:
+        """As on a wide table: scores on the way are too high by a per cent of the drop."""
+        thetas, retrained, look, astray = nearly(self, *given, **named)
+        return thetas, retrained - 0.01 * (retrained - self.theta), look, astray
+
+    monkeypatch.setattr(BatchedNewton, "nearly", off)
+    retrainings = {}
+    for wide in (1, 10**9):
+        monkeypatch.setattr(searches, "WIDE", wide)
+        retrainings[wide] = int(adversary.attack_all(points, known=[known[0]] * len(points)).retrainings.sum())
+    assert retrainings[1] > retrainings[10**9]
