@@ -69,24 +69,32 @@ class Pieces:
         Inside one piece they are the thing itself.
         """
         first, last = self.piece_of(np.array([low, high]))
-        ends = self._inside(np.array([low]), first) @ weights.T, self._inside(np.array([high]), last) @ weights.T
+        ends = self.on_lines(np.array([low]), first) @ weights.T, self.on_lines(np.array([high]), last) @ weights.T
         at_low, at_high = ends[0][0], ends[1][0]
         if first == last:
             return at_low, at_high
         part = slice(first, last + 1)
         knots = np.concatenate([np.maximum(self.low[part], low), np.minimum(self.high[part], high)])
         pieces = np.tile(np.arange(first, last + 1), 2)
-        heights = self._inside(knots, pieces) @ weights.T
+        heights = self.on_lines(knots, pieces) @ weights.T
         share = (knots - low) / (high - low)
         lift = (heights - at_low - share[:, None] * (at_high - at_low)).max(axis=0)
         return at_low + lift, at_high + lift
 
-    def _inside(self, values: Array, piece: NDArray[np.intp] | int) -> Array:
+    def on_lines(self, values: Array, piece: NDArray[np.intp] | int) -> Array:
         """What values (m,) add on the lines of these pieces."""
         width = np.broadcast_to(self.high[piece] - self.low[piece], values.shape)
         share = np.divide(values - self.low[piece], width, out=np.zeros(len(values)), where=width > 0)
         rise = self.end[piece] - self.start[piece]
         return np.asarray(self.start[piece] + np.where(rise == 0.0, 0.0, share[:, None] * rise))
+
+    def reach(self, side: int) -> Array:
+        """Where each piece ends on one side, -1 or 1, (m,): flat ones that are believed to go on never end."""
+        ends = (self.low if side < 0 else self.high).copy()
+        place, domain = (0, self.domain[0]) if side < 0 else (-1, self.domain[1])
+        if self.flat[place] and np.isinf(domain):
+            ends[place] = domain
+        return ends
 
     @property
     def flat(self) -> NDArray[np.bool_]:

@@ -3,8 +3,9 @@
 Two reasons widen a number to a range. Inside a bin nothing changes: every value of it has the same design row, so that
 whatever was checked at one was checked at all. And where no model that the promise speaks of scores lower for moving on
 in the direction of the change, whoever does more than asked is still accepted (:meth:`Promise.rises_along`). Such boxes
-have one worst corner, the answer itself; all the same their corners go through the gate, and a box of which anything
-fails is given up.
+have one worst corner, the answer itself; all the same the user's own pipeline is asked about the values inside
+(:mod:`rocerf.recourse.ranges_asked`), the corners go through the gate, and a box of which anything fails is given up.
+What the gate learns of one box may tell against another: ranges are found again until they stay.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from rocerf.models.model import ExactModel, LinearModel
 from rocerf.recourse.asked import handed_out
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
+from rocerf.recourse.ranges_asked import end_where_asked
+from rocerf.recourse.ranges_onwards import Ends, widen_onwards
 from rocerf.types import Array, Mask
 
 #: Corners of a box that are looked at one by one; of larger boxes those where all numbers are at the same end.
@@ -31,6 +34,9 @@ MOST_CORNERS = 32
 
 #: A number in place of an end that is not there, in widths of the training rows: what a corner is asked at.
 FAR = 10.0
+
+#: Times that ranges are looked for until they stay; those that still change are then given up.
+ROUNDS = 4
 
 _EXACT = Context(prec=400)
 
@@ -62,22 +68,44 @@ def ranges_around(
 
     Within bins; with ``overshoot`` also onwards in the direction of each change, where that lowers no score.
     """
-    low, high = points.copy(), points.copy()
+    found = Ranges(points.copy(), points.copy())
     model = gate.model
     if not isinstance(model, ExactModel) or not len(points):
-        return Ranges(low, high)
+        return found
+    for _ in range(ROUNDS):
+        before, found = found, _ranges(gate, model, points, allowed, schema, missing, frames, overshoot)
+        same = ((found.low == before.low) & (found.high == before.high)).all(axis=1)
+        if same.all():
+            return found
+    return Ranges(np.where(same[:, None], found.low, points), np.where(same[:, None], found.high, points))
+
+
+def _ranges(
+    gate: Gate,
+    model: ExactModel,
+    points: Array,
+    allowed: FeasibleSet,
+    schema: FeatureSchema,
+    missing: Sequence[Sequence[str]] | None,
+    frames: Frames | None,
+    overshoot: bool,
+) -> Ranges:
+    """The ranges by what is known of the promise now."""
+    low, high = points.copy(), points.copy()
+    least, most = np.minimum(allowed.lower, points), np.maximum(allowed.upper, points)
     numbers = np.array([f.kind in (Kind.CONTINUOUS, Kind.INTEGER) and not f.step for f in schema.column_features], bool)
+    whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool)
     changed = (points != allowed.X0) & numbers
     _widen_to_bins(model, points, changed, low, high)
-    flat = Ranges(low.copy(), high.copy()).wide
     if overshoot:
-        _widen_onwards(gate, model, points, allowed.X0, changed & ~flat, low, high)
-    np.clip(low, np.minimum(allowed.lower, points), points, out=low)
-    np.clip(high, points, np.maximum(allowed.upper, points), out=high)
-    whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool) & (high > low)
-    low, high = np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high)
+        widen_onwards(gate.promise, model, points, allowed.X0, changed, Ends(low, high, least, most, whole))
+    np.clip(low, least, points, out=low)
+    np.clip(high, points, most, out=high)
+    wide = whole & (high > low)
+    low, high = np.where(wide, np.ceil(low), low), np.where(wide, np.floor(high), high)
     fits = (low <= points) & (points <= high)
     low, high = np.where(fits, low, points), np.where(fits, high, points)
+    end_where_asked(model, points, whole, _far(model, points), low, high)
     _keep_relations(points, allowed, low, high)
     for person in range(len(points)):
         one = np.array([person])
@@ -87,30 +115,19 @@ def ranges_around(
     return Ranges(low, high)
 
 
+def _far(model: ExactModel, points: Array) -> Array:
+    return np.asarray(FAR * (np.abs(points) + np.asarray(model.train.spread)))
+
+
 def _widen_to_bins(model: LinearModel, points: Array, changed: Mask, low: Array, high: Array) -> None:
     if model.lift is None:
         return
     for column, pieces in model.lift.pieces.items():
         piece, people = pieces.piece_of(points[:, column]), changed[:, column] & (points[:, column] != pieces.fill)
         people &= pieces.flat[piece]
-        first, last = piece == 0, piece == len(pieces) - 1
-        least = np.where(first & np.isneginf(pieces.domain[0]), -np.inf, pieces.low[piece])
-        most = np.where(last & np.isposinf(pieces.domain[1]), np.inf, pieces.high[piece])
-        low[people, column], high[people, column] = least[people], most[people]
-
-
-def _widen_onwards(
-    gate: Gate, model: LinearModel, points: Array, X0: Array, changed: Mask, low: Array, high: Array
-) -> None:
-    d = points.shape[1]
-    steps = np.concatenate([np.eye(d), -np.eye(d)])
-    if model.lift is None:
-        directions, known = steps, np.ones(d, bool)
-    else:
-        directions, known = steps @ model.lift.matrix.T, np.array([j not in model.lift.pieces for j in range(d)])
-    up, down = gate.promise.rises_along(directions).reshape(2, d) & known
-    high[changed & up & (points > X0)] = np.inf
-    low[changed & down & (points < X0)] = -np.inf
+        people &= (pieces.reach(-1)[piece] <= points[:, column]) & (points[:, column] <= pieces.reach(1)[piece])
+        low[people, column] = pieces.reach(-1)[piece][people]
+        high[people, column] = pieces.reach(1)[piece][people]
 
 
 def _keep_relations(points: Array, allowed: FeasibleSet, low: Array, high: Array) -> None:
@@ -142,7 +159,7 @@ def _holds(
     wide = np.flatnonzero(high > low)
     if not len(wide):
         return True
-    far = FAR * (np.abs(point[0]) + np.asarray(model.train.spread))
+    far = _far(model, point)[0]
     ends = np.stack([np.maximum(low, point[0] - far), np.minimum(high, point[0] + far)])
     few = 2 ** len(wide) <= MOST_CORNERS
     sides = np.array(list(product((0, 1), repeat=len(wide))) if few else [[side] * len(wide) for side in (0, 1)])

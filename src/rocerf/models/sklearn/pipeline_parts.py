@@ -18,6 +18,7 @@ from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
 from rocerf.models.design import AnyDesign
+from rocerf.models.sklearn.pipeline_numbers import numbers_in
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, close
 from rocerf.models.sklearn.pipeline_steps import CannotTransformError, Preprocessing, quietly
 from rocerf.types import Array
@@ -180,6 +181,10 @@ class PipelineParts:
         if self.stored_images is not None or self.recipe is None:
             return self.stored_images
         return self.recipe.steps(self.recipe.frame)
+
+    def numbers_written(self) -> Array | None:
+        """Numbers that stand somewhere in the preprocessing, in order; None where it is not at hand."""
+        return None if self.recipe is None else numbers_in(self.recipe.steps.parts)
 
     def own_design(self, X: Any, matrix: Array, design: AnyDesign) -> tuple[Array, NDArray[np.bool_]]:
         """Design rows of people, who are X and the points (P, d), by the preprocessing itself, (P, p); of whom, (P,).

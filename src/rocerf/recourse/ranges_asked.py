@@ -1,0 +1,99 @@
+"""Ranges end where the user's own pipeline was not asked, or makes something else of a value than what is known of it.
+
+A number inside a range may be a code that no training row has ("999: unknown"), of which the pipeline makes something
+of its own. So before a range is stated the pipeline itself is asked: of whole numbers at every value, of others at
+every number written in the pipeline, at whole numbers and evenly between. The first answer that is not the expected one
+ends the range, and no range goes farther than was asked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rocerf.models.arithmetic import bits_of
+from rocerf.models.model import ExactModel
+from rocerf.recourse.asked import handed_out
+from rocerf.types import Array, Mask
+
+#: Values on each side of an answer that are asked of a column of whole numbers, and so how far its ranges go at most.
+MOST_WHOLE = 5_000
+
+#: Numbers asked evenly over the ranges of any other column.
+GRID = 65
+
+#: Differences between a pipeline and what is known of it that count as none, relative to what is usual in its columns:
+#: curves are known by straight pieces; the second is for columns of single precision.
+SAME, SAME_NARROW = 2e-7, 1e-5
+
+#: Training rows that tell what is usual in a column, and the least that is, as a share of the largest.
+SOME_ROWS, NEARLY_EMPTY = 1_000, 1e-6
+
+
+def end_where_asked(model: ExactModel, points: Array, whole: Mask, far: Array, low: Array, high: Array) -> None:
+    """Shorten boxes (P, d) around ``points`` to where the user's own pipeline does what is known of it.
+
+    ``whole`` (d,) marks columns of whole numbers; other ranges go no farther than ``far`` (P, d) from the point. Without
+    the pipeline at hand nothing can be asked, and no range is left. A model of our own is what is known of it.
+    """
+    if model.frames is None:
+        return
+    numbers = None if model.parts is None else model.parts.numbers_written()
+    if numbers is None:
+        low[:], high[:] = points, points
+        return
+    reach = np.where(whole, float(MOST_WHOLE), far)
+    np.maximum(low, points - reach, out=low)
+    np.minimum(high, points + reach, out=high)
+    for column in np.flatnonzero((high > low).any(axis=0)).tolist():
+        people = np.flatnonzero(high[:, column] > low[:, column])
+        ends = low[people, column], high[people, column]
+        values = _whole_numbers(*ends) if whole[column] else _numbers(numbers, points[people, column], *ends)
+        good = _as_known(model, points[people[0]], column, values)
+        for person in people.tolist():
+            own = points[person, column]
+            # From one value asked to the next: the last good ones before a bad one on either side.
+            inside = (values >= low[person, column]) & (values <= high[person, column])
+            below, above = values[inside & (values <= own)], values[inside & (values >= own)]
+            below = below[~np.logical_or.accumulate(~good[np.searchsorted(values, below)][::-1])[::-1]]
+            above = above[~np.logical_or.accumulate(~good[np.searchsorted(values, above)])]
+            low[person, column] = below.min(initial=own)
+            high[person, column] = above.max(initial=own)
+
+
+def _whole_numbers(low: Array, high: Array) -> Array:
+    """Every whole number of these ranges, once."""
+    return np.unique(np.concatenate([np.arange(np.ceil(a), np.floor(b) + 1) for a, b in zip(low, high, strict=True)]))
+
+
+def _numbers(written: Array, points: Array, low: Array, high: Array) -> Array:
+    """Numbers to ask within these ranges: those written somewhere with their neighbours, whole ones, a grid, ends."""
+    least, most = float(low.min()), float(high.max())
+    first = np.ceil(least)
+    some = np.concatenate(
+        [
+            written,
+            np.nextafter(written, -np.inf),
+            np.nextafter(written, np.inf),
+            np.arange(first, min(np.floor(most), first + 2 * MOST_WHOLE) + 1),
+            np.linspace(least, most, GRID),
+            *(points, low, high),
+        ]
+    )
+    return np.unique(some[(some >= least) & (some <= most)])
+
+
+def _as_known(model: ExactModel, point: Array, column: int, values: Array) -> Mask:
+    """Whether the pipeline makes of the point with each of these values (m,) what the model's design says, (m,)."""
+    assert model.frames is not None
+    moved = np.tile(point, (len(values), 1))
+    moved[:, column] = values
+    rows = handed_out(model, moved)
+    own, asked = model.own_design(rows)
+    back = model.frames.encode(rows)[0]
+    known = model.design(back)
+    size = np.abs(np.vstack([known, model.design(model.train.X[:SOME_ROWS])])).max(axis=0)
+    size = np.maximum(size, NEARLY_EMPTY * size.max())  # of a category that few have, all that is seen is rounding
+    tolerance = SAME_NARROW if bits_of(*model.frames.dtypes.values()) < 64 else SAME
+    good = (np.abs(own - known) <= tolerance * size).all(axis=1)  # false where the pipeline fails
+    held = np.abs(back[:, column] - values) <= tolerance * np.abs(values)  # what the user's column can hold
+    return np.asarray(good & held & asked)
