@@ -1,7 +1,8 @@
-"""Ranges of bins, curves and codes: held against the user's own pipeline, the models found and, on small tables, all."""
+"""Ranges of bins, curves and codes: held against the user's own pipeline, the models found, or all on small tables."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -207,4 +208,17 @@ def test_letters_name_neighbouring_bins_in_one_range() -> None:
     own_bins, onwards = texts(), texts(ranges=True)
     assert len(own_bins) == len(onwards)
     assert own_bins != onwards
-    print(own_bins, onwards)
+
+
+def test_without_the_pipeline_at_hand_no_range_is_stated(tmp_path: Path) -> None:
+    pipeline, model, train = _german(GERMAN["bins"])
+    people = train[pipeline.predict(train) == 0].head(6)
+    explainer = Rocerf(model, 0, promise="plain", cost="l1")
+    assert _stated(explainer, people)[0].wide.any()
+    model.save(tmp_path / "model.npz")
+    alone = LogisticModel.load(tmp_path / "model.npz")
+    connected = LogisticModel.load(tmp_path / "model.npz", pipeline=pipeline)
+    assert explainer.schema is not None
+    for read, some in ((alone, False), (connected, True)):
+        again = Rocerf(read, 0, promise="plain", cost="l1", schema=explainer.schema)
+        assert bool(_stated(again, people)[0].wide.any()) == some

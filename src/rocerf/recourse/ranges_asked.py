@@ -12,11 +12,15 @@ import numpy as np
 
 from rocerf.models.arithmetic import bits_of
 from rocerf.models.model import ExactModel
+from rocerf.promises.promise import models_in_force
 from rocerf.recourse.asked import handed_out
 from rocerf.types import Array, Mask
 
 #: Values on each side of an answer that are asked of a column of whole numbers, and so how far its ranges go at most.
 MOST_WHOLE = 5_000
+
+#: Numbers written in a pipeline that are asked of any other column; where more lie in its ranges, it has none.
+MOST_WRITTEN = 20_000
 
 #: Numbers asked evenly over the ranges of any other column.
 GRID = 65
@@ -25,6 +29,9 @@ GRID = 65
 #: curves are known by straight pieces; the second is for columns of single precision.
 SAME, SAME_NARROW = 2e-7, 1e-5
 
+#: Differences between scores that are rounding, relative to them.
+ROUNDING = 1e-12
+
 #: Training rows that tell what is usual in a column, and the least that is, as a share of the largest.
 SOME_ROWS, NEARLY_EMPTY = 1_000, 1e-6
 
@@ -32,8 +39,8 @@ SOME_ROWS, NEARLY_EMPTY = 1_000, 1e-6
 def end_where_asked(model: ExactModel, points: Array, whole: Mask, far: Array, low: Array, high: Array) -> None:
     """Shorten boxes (P, d) around ``points`` to where the user's own pipeline does what is known of it.
 
-    ``whole`` (d,) marks columns of whole numbers; other ranges go no farther than ``far`` (P, d) from the point. Without
-    the pipeline at hand nothing can be asked, and no range is left. A model of our own is what is known of it.
+    ``whole`` (d,) marks columns of whole numbers; other ranges go no farther than ``far`` (P, d) from the point.
+    Without the pipeline at hand nothing can be asked, and no range is left. A model of our own is what is known of it.
     """
     if model.frames is None:
         return
@@ -48,16 +55,29 @@ def end_where_asked(model: ExactModel, points: Array, whole: Mask, far: Array, l
         people = np.flatnonzero(high[:, column] > low[:, column])
         ends = low[people, column], high[people, column]
         values = _whole_numbers(*ends) if whole[column] else _numbers(numbers, points[people, column], *ends)
-        good = _as_known(model, points[people[0]], column, values)
+        good, scores = _as_known(model, points[people[0]], column, values)
         for person in people.tolist():
             own = points[person, column]
-            # From one value asked to the next: the last good ones before a bad one on either side.
-            inside = (values >= low[person, column]) & (values <= high[person, column])
-            below, above = values[inside & (values <= own)], values[inside & (values >= own)]
-            below = below[~np.logical_or.accumulate(~good[np.searchsorted(values, below)][::-1])[::-1]]
-            above = above[~np.logical_or.accumulate(~good[np.searchsorted(values, above)])]
-            low[person, column] = below.min(initial=own)
-            high[person, column] = above.max(initial=own)
+            here = good & _no_lower(scores, values, own)
+            low[person, column], high[person, column] = _around(
+                values, here, own, low[person, column], high[person, column]
+            )
+
+
+def _no_lower(scores: Array, values: Array, own: float) -> Mask:
+    """At which values (m,) no score (m, r) of a model in force is lower than at a person's own, but for rounding."""
+    place = int(np.searchsorted(values, own))
+    if place == len(values) or values[place] != own:
+        return np.zeros(len(values), bool)
+    return np.asarray((scores >= scores[place] - ROUNDING * (1.0 + np.abs(scores[place]))).all(axis=1))
+
+
+def _around(values: Array, good: Mask, own: float, low: float, high: float) -> tuple[float, float]:
+    """The first and last value (m,) between the ends with nothing but good ones from there to the person's own."""
+    below, above = (values >= low) & (values <= own), (values <= high) & (values >= own)
+    down = np.logical_and.accumulate(good[below][::-1])[::-1]
+    up = np.logical_and.accumulate(good[above])
+    return float(values[below][down].min(initial=own)), float(values[above][up].max(initial=own))
 
 
 def _whole_numbers(low: Array, high: Array) -> Array:
@@ -68,6 +88,9 @@ def _whole_numbers(low: Array, high: Array) -> Array:
 def _numbers(written: Array, points: Array, low: Array, high: Array) -> Array:
     """Numbers to ask within these ranges: those written somewhere with their neighbours, whole ones, a grid, ends."""
     least, most = float(low.min()), float(high.max())
+    written = written[(written >= least) & (written <= most)]
+    if len(written) > MOST_WRITTEN:
+        return np.unique(points)
     first = np.ceil(least)
     some = np.concatenate(
         [
@@ -82,8 +105,11 @@ def _numbers(written: Array, points: Array, low: Array, high: Array) -> Array:
     return np.unique(some[(some >= least) & (some <= most)])
 
 
-def _as_known(model: ExactModel, point: Array, column: int, values: Array) -> Mask:
-    """Whether the pipeline makes of the point with each of these values (m,) what the model's design says, (m,)."""
+def _as_known(model: ExactModel, point: Array, column: int, values: Array) -> tuple[Mask, Array]:
+    """Whether the pipeline makes of the point with each of these values (m,) what the model's design says, (m,).
+
+    And the scores of the models in force there, by what the pipeline makes, (m, r).
+    """
     assert model.frames is not None
     moved = np.tile(point, (len(values), 1))
     moved[:, column] = values
@@ -96,4 +122,4 @@ def _as_known(model: ExactModel, point: Array, column: int, values: Array) -> Ma
     tolerance = SAME_NARROW if bits_of(*model.frames.dtypes.values()) < 64 else SAME
     good = (np.abs(own - known) <= tolerance * size).all(axis=1)  # false where the pipeline fails
     held = np.abs(back[:, column] - values) <= tolerance * np.abs(values)  # what the user's column can hold
-    return np.asarray(good & held & asked)
+    return np.asarray(good & held & asked), np.asarray(own @ models_in_force(model).T)

@@ -61,7 +61,7 @@ class _Walk:
 
     def take(self, good: Mask, ends: Ends) -> None:
         """Move the end to the last value up to which everything is good, a piece at a time."""
-        pieces = good.reshape(-1, 2).all(axis=1)
+        pieces = np.asarray(good.reshape(-1, 2).all(axis=1))
         count = len(pieces) if pieces.all() else int(np.argmin(pieces))
         if count:
             last = self.reach if count == len(pieces) else self.values[2 * count - 1]
@@ -97,7 +97,9 @@ def _walks(pieces: Pieces, column: int, points: Array, X0: Array, changed: Mask,
         if marked and point == pieces.fill:
             continue
         up = point > own
-        limit = min(ends.most[person, column], pieces.high[-1]) if up else max(ends.least[person, column], pieces.low[0])
+        limit = (
+            min(ends.most[person, column], pieces.high[-1]) if up else max(ends.least[person, column], pieces.low[0])
+        )
         here, last = pieces.piece_of(np.array([point, limit])).tolist()
         inside = pieces.low[here] <= point <= pieces.high[here]
         if not inside or (limit <= point if up else limit >= point):
@@ -105,8 +107,8 @@ def _walks(pieces: Pieces, column: int, points: Array, X0: Array, changed: Mask,
         order = np.arange(here, last + 1)[:MOST_PIECES] if up else np.arange(here, last - 1, -1)[:MOST_PIECES]
         order = order[: _without_gaps(pieces, order, bool(ends.whole[column]))]
         first, then = (pieces.low, pieces.high) if up else (pieces.high, pieces.low)
-        clip = (lambda x: np.clip(x, point, limit)) if up else (lambda x: np.clip(x, limit, point))  # noqa: B023
-        values = np.column_stack([clip(first[order]), clip(then[order])]).ravel()
+        values = np.column_stack([first[order], then[order]]).ravel()
+        values = np.clip(values, min(point, limit), max(point, limit))
         at = pieces.on_lines(values, np.repeat(order, 2)) - pieces.on_lines(np.array([point]), np.array([here]))
         yield _Walk(person, column, values, at, float(pieces.reach(1 if up else -1)[order[-1]]))
 

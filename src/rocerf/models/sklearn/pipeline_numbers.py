@@ -15,17 +15,19 @@ import numpy as np
 
 from rocerf.types import Array
 
-#: Things looked at, and numbers of one array, at most.
-MOST_THINGS, MOST_ENTRIES = 200_000, 100_000
+#: Things looked at, at most.
+MOST_THINGS = 500_000
 
 
-def numbers_in(things: Any) -> Array:
+def numbers_in(things: Any) -> Array | None:
     """All finite numbers written in these things and whatever they are made of, in order, each once.
 
+    None where there are too many things to look at.
+
     >>> from sklearn.impute import SimpleImputer
-    >>> 999.0 in numbers_in([SimpleImputer(missing_values=999)]).tolist()
+    >>> 999.0 in numbers_in([SimpleImputer(missing_values=999)])
     True
-    >>> numbers_in([lambda x: x if x != 77 else 3, {"a": (1, "2", None)}]).tolist()
+    >>> list(map(float, numbers_in([lambda x: x if x != 77 else 3, {"a": (1, "2", None)}])))
     [1.0, 3.0, 77.0]
     """
     found: list[Array] = [np.empty(0)]
@@ -40,9 +42,11 @@ def numbers_in(things: Any) -> Array:
             continue
         seen[id(thing)] = thing
         if isinstance(thing, np.ndarray) and thing.dtype.kind in "iuf":
-            found.append(np.unique(thing).astype(np.float64) if thing.size <= MOST_ENTRIES else np.empty(0))
+            found.append(np.unique(thing).astype(np.float64))
             continue
         todo.extend(_inside(thing))
+    if todo:
+        return None
     numbers = np.unique(np.concatenate(found))
     return np.asarray(numbers[np.isfinite(numbers)])
 
@@ -57,7 +61,7 @@ def _as_float(number: Any) -> float:
 def _inside(thing: Any) -> Iterator[Any]:
     """What a thing is made of, as far as it can be looked into."""
     if isinstance(thing, np.ndarray):
-        yield from thing.ravel()[:MOST_ENTRIES].tolist() if thing.dtype == object else ()
+        yield from thing.ravel().tolist() if thing.dtype == object else ()
     elif isinstance(thing, Mapping):
         yield from thing.keys()
         yield from thing.values()

@@ -183,7 +183,7 @@ class PipelineParts:
         return self.recipe.steps(self.recipe.frame)
 
     def numbers_written(self) -> Array | None:
-        """Numbers that stand somewhere in the preprocessing, in order; None where it is not at hand."""
+        """Numbers that stand somewhere in the preprocessing, in order; None where it cannot be looked through."""
         return None if self.recipe is None else numbers_in(self.recipe.steps.parts)
 
     def own_design(self, X: Any, matrix: Array, design: AnyDesign) -> tuple[Array, NDArray[np.bool_]]:
