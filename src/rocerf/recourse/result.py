@@ -218,7 +218,7 @@ class Recourses:
     def __getitem__(self, place: int | str | slice) -> Recourse | Sequence[Recourse]:
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
-        i = place_of(self.names, place)
+        i = place_of(self.names if isinstance(place, str) else range(len(self)), place)
         return Recourse(
             name=i if self.index is None else self.index[i : i + 1].tolist()[0],
             status=self.statuses[i],
