@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +225,54 @@ def test_without_the_pipeline_at_hand_no_range_is_stated(tmp_path: Path) -> None
     for read, some in ((alone, False), (connected, True)):
         again = Rocerf(read, 0, promise="plain", cost="l1", schema=explainer.schema)
         assert bool(_stated(again, people)[0].wide.any()) == some
+
+
+SCORECARD = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from optbinning import BinningProcess, Scorecard
+from sklearn.linear_model import LogisticRegression
+import rocerf
+from rocerf.letters.numbers import stated_ranges
+
+data = rocerf.load_raw("german")
+train = data.train[["duration", "amount", "savings", "age", "housing"]].copy()
+train["amount"] += 0.25
+schema = rocerf.FeatureSchema.from_frame(train, immutable=["age", "savings", "housing"])
+own = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+codes = [13, 16, 41, 1700.125, 2000.5, 3000.0625, 5000.5]
+kinds = {"categorical_variables": ["savings", "housing"], "special_codes": codes}
+card = Scorecard(BinningProcess(list(train.columns), **kinds), own)
+rest = ~train["duration"].isin(codes).to_numpy()
+train, y = train[rest], np.asarray(data.y_train)[rest]
+card.fit(train, y)
+model = rocerf.from_pipeline(card, train, y, schema=schema)
+explainer = rocerf.Rocerf(model, 2, cost="l1")
+answers = explainer.explain(train[model.predict(train) == 0].head(20))
+found = stated_ranges(explainer, answers, overshoot=True)
+rng, drawn, inside = np.random.default_rng(0), 0, 0
+for person in np.flatnonzero(answers.answered):
+    low, high = found.low[person], found.high[person]
+    points = rng.uniform(low, high, size=(600, len(low)))
+    for column in np.flatnonzero(high > low):
+        held = [code for code in codes if low[column] <= code <= high[column]]
+        points[: len(held), column] = held
+        inside += len(held)
+    whole = [feature.kind.name != "CONTINUOUS" for feature in schema.column_features]
+    points = np.where(whole, np.clip(np.rint(points), low, high), points)
+    assert (card.predict_proba(model.frames.decode(points))[:, 1] >= 0.5).all()
+    assert (explainer.promise.pool.models.of_lifted(model.design.lifted(points)) >= -1e-6).all()
+    drawn += len(points)
+assert drawn >= 10_000, drawn
+assert found.wide.any()
+print("held")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("optbinning") is None, reason="optbinning is not installed")
+def test_ranges_of_a_scorecard_with_special_codes_hold() -> None:
+    # In a process of its own: of two libraries called libhighs only the first can be loaded.
+    run = subprocess.run([sys.executable, "-c", SCORECARD], capture_output=True, text=True, timeout=600, check=False)
+    assert run.stdout.strip().endswith("held"), run.stderr
