@@ -306,8 +306,8 @@ class Rocerf:
         point is checked again as it is written: against the rules, the model in use and the promise. Letters are of
         today where ``issued`` is left out. ``refusal_reasons``, by name or one list a person, get a section of their
         own. A number inside a bin is written as the bin ("between 12 and 23 months"): all of it was checked at once.
-        With ``ranges`` so is whatever a person may overshoot, over bins too, without any model scoring lower ("at least
-        1,000"). A pipeline itself is asked about every range before it is stated.
+        With ``ranges`` so is whatever a person may overshoot while every model spoken of still accepts ("at least
+        1,000"), over bins too. A pipeline itself is asked about every range before it is stated.
         """
         from rocerf.letters.writing import letters_and_points
 

@@ -317,15 +317,15 @@ class ExactRetraining(Promise):
         """By how much, at least, the promise about exact retraining rises along directions (m, D); (m,)."""
         return np.full(len(directions), -np.inf)
 
-    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
-        """Where it rises by at least as much as the allowance may."""
+    def rises_by(self, directions: Array) -> Array:
+        """By how much it rises, less what the allowance may."""
         least = self.rises_exactly(directions)
         if isinstance(self.model, LinearModel):  # deleting nothing is one of the deletions
             least = np.minimum(least, (directions @ self.known_cuts()[0].T).min(axis=1))
         if self.allowance is not None:
             steepest = np.abs(directions @ self.allowance.errors.slopes.T).max(axis=1)
             least = least - self.allowance.safety * steepest
-        return np.asarray(least >= 0)
+        return np.asarray(least)
 
     def check(self, X: Array, X0: Array, delta: float = -np.inf, rows: Any = None) -> Array:
         """The exact promise less the allowance, none above what any fit of the user's own made so far says; (P,).

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.models.model import Classifier, LinearModel
 from rocerf.models.trees.scored import ScoredTrees, trees_in_use
@@ -30,12 +29,12 @@ class Plain(Promise):
         """The lower of the scores in force."""
         return self.today(X)
 
-    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
-        """Where no model in force scores lower."""
+    def rises_by(self, directions: Array) -> Array:
+        """By how much every model in force rises."""
         if not isinstance(self.model, LinearModel):
-            return super().rises_along(directions)
+            return super().rises_by(directions)
         slopes, _ = self.known_cuts()
-        return np.asarray((directions @ slopes.T >= 0).all(axis=1))
+        return np.asarray((directions @ slopes.T).min(axis=1))
 
     @property
     def readable(self) -> bool:

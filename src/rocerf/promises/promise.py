@@ -206,12 +206,16 @@ class Promise(ABC):
         """
         return self.read(X, delta).foreseen
 
-    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
-        """Whether moving along each direction (m, D) of lifted space can never lower what is foreseen, (m,).
+    def rises_by(self, directions: Array) -> Array:
+        """By how much, at least, what is foreseen rises from anywhere along directions (m, D) of lifted space, (m,).
 
-        By default it is not known of any.
+        Negative where it may fall; by default nothing is known, -inf.
         """
-        return np.zeros(len(directions), bool)
+        return np.full(len(directions), -np.inf)
+
+    def rises_along(self, directions: Array) -> NDArray[np.bool_]:
+        """Whether moving along each direction (m, D) of lifted space can never lower what is foreseen, (m,)."""
+        return np.asarray(self.rises_by(directions) >= 0)
 
     def confirm(self, X: Array, values: Array, worst_ids: Sequence[NDArray[Any] | None], delta: float) -> Array | None:
         """The values (P,) of points found, once they are held against real refits; None if there is nothing to hold.

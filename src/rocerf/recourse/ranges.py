@@ -1,9 +1,9 @@
 """Ranges that hold: a box around an answer in which every point keeps the rules, the model and the promise.
 
 Two reasons widen a number to a range. Inside a bin nothing changes: every value of it has the same design row, so that
-whatever was checked at one was checked at all. And where no model that the promise speaks of scores lower for moving on
-in the direction of the change, whoever does more than asked is still accepted (:meth:`Promise.rises_along`). Such boxes
-have one worst corner, the answer itself; all the same the user's own pipeline is asked about the values inside
+whatever was checked at one was checked at all. And where moving on in the direction of the change lowers no score of a
+model that the promise speaks of by more than the answer has to spare, whoever does more than asked is still accepted
+(:mod:`rocerf.recourse.ranges_onwards`). All the same the user's own pipeline is asked about the values inside
 (:mod:`rocerf.recourse.ranges_asked`), the corners go through the gate, and a box of which anything fails is given up.
 What the gate learns of one box may tell against another: ranges are found again until they stay.
 """
@@ -34,6 +34,9 @@ MOST_CORNERS = 32
 
 #: A number in place of an end that is not there, in widths of the training rows: what a corner is asked at.
 FAR = 10.0
+
+#: What is left of an answer's room above the margin, for rounding.
+SPARE = 1e-5
 
 #: Times that ranges are looked for until they stay; those that still change are then given up.
 ROUNDS = 4
@@ -66,7 +69,7 @@ def ranges_around(
 ) -> Ranges:
     """Ranges around answers (P, d) that passed the gate, for the people of ``allowed``.
 
-    Within bins; with ``overshoot`` also onwards in the direction of each change, where that lowers no score.
+    Within bins; with ``overshoot`` also onwards in the direction of each change.
     """
     found = Ranges(points.copy(), points.copy())
     model = gate.model
@@ -97,15 +100,18 @@ def _ranges(
     whole = np.array([feature.kind is Kind.INTEGER for feature in schema.column_features], bool)
     changed = (points != allowed.X0) & numbers
     _widen_to_bins(model, points, changed, low, high)
+    spent = np.zeros(points.shape)
     if overshoot:
-        widen_onwards(gate.promise, model, points, allowed.X0, changed, Ends(low, high, least, most, whole))
+        room = np.nan_to_num(gate(points, allowed, missing, frames).margins, nan=gate.delta) - gate.delta - SPARE
+        ends = Ends(low, high, least, most, whole, room, spent)
+        widen_onwards(gate.promise, model, points, allowed.X0, changed, ends)
     np.clip(low, least, points, out=low)
     np.clip(high, points, most, out=high)
     wide = whole & (high > low)
     low, high = np.where(wide, np.ceil(low), low), np.where(wide, np.floor(high), high)
     fits = (low <= points) & (points <= high)
     low, high = np.where(fits, low, points), np.where(fits, high, points)
-    end_where_asked(model, points, whole, _far(model, points), low, high)
+    end_where_asked(model, points, whole, _far(model, points), spent, low, high)
     _keep_relations(points, allowed, low, high)
     for person in range(len(points)):
         one = np.array([person])

@@ -36,11 +36,14 @@ ROUNDING = 1e-12
 SOME_ROWS, NEARLY_EMPTY = 1_000, 1e-6
 
 
-def end_where_asked(model: ExactModel, points: Array, whole: Mask, far: Array, low: Array, high: Array) -> None:
+def end_where_asked(
+    model: ExactModel, points: Array, whole: Mask, far: Array, spent: Array, low: Array, high: Array
+) -> None:
     """Shorten boxes (P, d) around ``points`` to where the user's own pipeline does what is known of it.
 
     ``whole`` (d,) marks columns of whole numbers; other ranges go no farther than ``far`` (P, d) from the point.
-    Without the pipeline at hand nothing can be asked, and no range is left. A model of our own is what is known of it.
+    ``spent`` (P, d) is by how much each column may lower the scores of models in force. Without the pipeline at hand
+    nothing can be asked, and no range is left. A model of our own is what is known of it.
     """
     if model.frames is None:
         return
@@ -58,18 +61,18 @@ def end_where_asked(model: ExactModel, points: Array, whole: Mask, far: Array, l
         good, scores = _as_known(model, points[people[0]], column, values)
         for person in people.tolist():
             own = points[person, column]
-            here = good & _no_lower(scores, values, own)
+            here = good & _no_lower(scores, values, own, spent[person, column])
             low[person, column], high[person, column] = _around(
                 values, here, own, low[person, column], high[person, column]
             )
 
 
-def _no_lower(scores: Array, values: Array, own: float) -> Mask:
-    """At which values (m,) no score (m, r) of a model in force is lower than at a person's own, but for rounding."""
+def _no_lower(scores: Array, values: Array, own: float, spent: float) -> Mask:
+    """At which values (m,) no score (m, r) of a model in force is lower than at the answer's own by more than spent."""
     place = int(np.searchsorted(values, own))
     if place == len(values) or values[place] != own:
         return np.zeros(len(values), bool)
-    return np.asarray((scores >= scores[place] - ROUNDING * (1.0 + np.abs(scores[place]))).all(axis=1))
+    return np.asarray((scores >= scores[place] - spent - ROUNDING * (1.0 + np.abs(scores[place]))).all(axis=1))
 
 
 def _around(values: Array, good: Mask, own: float, low: float, high: float) -> tuple[float, float]:

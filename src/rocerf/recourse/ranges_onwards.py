@@ -1,9 +1,10 @@
-"""How far a person may overshoot: onwards in the direction of a change, while no model spoken of scores lower.
+"""How far a person may overshoot: onwards in the direction of a change, while every model spoken of still accepts.
 
-What is compared is what a column adds at a value and what it adds at the answer: where that difference lowers the score
-of no model, it does so whatever the other columns are at. So ranges of several columns hold together, with the answer
-as their worst point. Columns that are straight lines go on for ever; of bins and curves every further piece is asked at
-both ends, between which it is straight, up to the first that fails.
+What is looked at is by how much a column's next values lower the score of any model at most, compared with the answer:
+that is so whatever the other columns are at. Straight lines go on for ever where they lower none. Of bins and curves
+every further piece is asked at both ends, between which it is straight. What they lower is taken out of the room that
+the answer has above the margin, which all columns of a person share: so their ranges hold together, at any value of
+each.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MOST_PIECES = 300
 
 
 def widen_onwards(promise: Promise, model: LinearModel, points: Array, X0: Array, changed: Mask, ends: Ends) -> None:
-    """Widen boxes around answers (P, d) for people ``X0`` in the columns that they change."""
+    """Widen boxes around answers (P, d) for people ``X0`` in the columns that they change; what it takes is spent."""
     d = points.shape[1]
     pieces = {} if model.lift is None else model.lift.pieces
     lines = np.array([column not in pieces for column in range(d)])
@@ -39,7 +40,8 @@ def widen_onwards(promise: Promise, model: LinearModel, points: Array, X0: Array
 class Ends:
     """Boxes ``low <= x <= high`` (P, d) that are made wider, within ``least`` and ``most`` (P, d).
 
-    ``whole`` (d,) marks columns of whole numbers.
+    ``whole`` (d,) marks columns of whole numbers. ``room`` (P,) is how far scores may fall in all, ``spent`` (P, d) by
+    how much each column may make them.
     """
 
     low: Array
@@ -47,6 +49,8 @@ class Ends:
     least: Array
     most: Array
     whole: Mask
+    room: Array
+    spent: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +63,17 @@ class _Walk:
     added: Array  # (m, t), less what is added at the answer
     reach: float  # of the last piece
 
-    def take(self, good: Mask, ends: Ends) -> None:
-        """Move the end to the last value up to which everything is good, a piece at a time."""
-        pieces = np.asarray(good.reshape(-1, 2).all(axis=1))
-        count = len(pieces) if pieces.all() else int(np.argmin(pieces))
-        if count:
-            last = self.reach if count == len(pieces) else self.values[2 * count - 1]
-            place = self.person, self.column
-            ends.low[place], ends.high[place] = min(ends.low[place], last), max(ends.high[place], last)
+    def take(self, rises: Array, ends: Ends) -> None:
+        """Move the end to the last piece up to which there is room for what is lost, ``rises`` (m,) being negative."""
+        losses = np.maximum.accumulate(np.maximum(-rises.reshape(-1, 2).min(axis=1), 0.0))
+        left = max(ends.room[self.person] - ends.spent[self.person].sum(), 0.0)
+        count = int((losses <= left).sum())
+        if not count:
+            return
+        last = self.reach if count == len(losses) else self.values[2 * count - 1]
+        place = self.person, self.column
+        ends.low[place], ends.high[place] = min(ends.low[place], last), max(ends.high[place], last)
+        ends.spent[place] = losses[count - 1]
 
 
 def _over_pieces(promise: Promise, model: LinearModel, points: Array, X0: Array, changed: Mask, ends: Ends) -> None:
@@ -85,9 +92,9 @@ def _over_pieces(promise: Promise, model: LinearModel, points: Array, X0: Array,
         columns = model.lift.pieces[walk.column].places
         directions[start : start + len(walk.values), columns] = walk.added
     distinct, which = np.unique(directions, axis=0, return_inverse=True)
-    good = promise.rises_along(distinct)[which.ravel()]
+    rises = promise.rises_by(distinct)[which.ravel()]
     for start, walk in zip(places, walks, strict=False):
-        walk.take(good[start : start + len(walk.values)], ends)
+        walk.take(rises[start : start + len(walk.values)], ends)
 
 
 def _walks(pieces: Pieces, column: int, points: Array, X0: Array, changed: Mask, ends: Ends) -> Iterator[_Walk]:
