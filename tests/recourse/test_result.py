@@ -15,7 +15,7 @@ import pytest
 from problems import random_training_set, refused_people
 from rocerf import Feature, FeatureSchema, LogisticModel, Recourse, Recourses, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
-from rocerf.errors import FileFormatError, IdError
+from rocerf.errors import ColumnError, FileFormatError, IdError
 from rocerf.recourse.result import Change
 from rocerf.storage.seals import sealed
 
@@ -61,6 +61,12 @@ def test_every_status_has_a_code_and_a_sentence(status: Status) -> None:
     assert status.sentence[0].islower()
     assert not status.sentence.endswith(".")
     assert Status.of_code(status.code) is status
+
+
+def test_a_model_asked_about_answers_is_told_where_the_points_are(model: LogisticModel, recourses: Recourses) -> None:
+    with pytest.raises(ColumnError, match=r"pass its \.points\."):
+        model.score(recourses)  # type: ignore[arg-type]
+    assert (model.score(recourses.points[recourses.answered]) >= 0).all()
 
 
 def test_statuses_are_told_apart() -> None:

@@ -230,9 +230,9 @@ def _from_array(X: ArrayLike, what: str) -> NDArray[np.float64]:
             raise TypeError(f"values of type {given.dtype}")
         matrix = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
+        remedy = "pass its .points" if hasattr(X, "points") else "convert it to numbers first"
         raise ColumnError(
-            f"Expected a table of numbers for {what}, got something that does not convert ({error}); convert it to "
-            "numbers first."
+            f"Expected a table of numbers for {what}, got something that does not convert ({error}); {remedy}."
         ) from error
     if matrix.ndim != 2:
         raise ColumnError(
