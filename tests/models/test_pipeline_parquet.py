@@ -77,6 +77,49 @@ def test_the_same_model_and_recourses(parts: int, promise: str, tmp_path: Path) 
     np.testing.assert_allclose(later.theta, memory.without(memory.train.ids[:4]).theta, atol=1e-9)
 
 
+def answers(kind: str, rows: int = 600) -> Any:
+    """Answers with gaps only late in the table, as this type of pandas: texts, yes and no, or 0.5 and 1.5."""
+    yes = np.random.default_rng(1).random(rows) < 0.4
+    gaps = (np.arange(rows) >= rows - 200) & (np.arange(rows) % 3 == 0)
+    texts = np.where(gaps, None, np.where(yes, "yes", "no").astype(object))
+    flags = pd.Series(np.where(gaps, None, yes.astype(object)))
+    if kind in ("object", "category"):
+        return flags if kind == "object" else pd.Categorical(texts, categories=["yes", "no"])
+    nullable = flags.astype("boolean")
+    return nullable.astype(kind) if "bool" in kind else (nullable.astype("Float64") + 0.5).astype(kind)
+
+
+GAPS_FILLED = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoder"),
+    [
+        *(
+            (kind, OneHotEncoder(handle_unknown="ignore"))
+            for kind in ("boolean", "bool[pyarrow]", "object", "category")
+        ),
+        *((kind, GAPS_FILLED) for kind in ("boolean", "object", "category")),
+        *((kind, make_pipeline(SimpleImputer(), StandardScaler())) for kind in ("Float64", "double[pyarrow]")),
+    ],
+)
+def test_gaps_of_every_type_are_what_they_are_in_memory(kind: str, encoder: Any, tmp_path: Path) -> None:
+    frame = table().drop(columns=["children", "home", "job"]).assign(answer=answers(kind))
+    folder = written(frame, tmp_path / "rows", 1)
+    used = pd.read_parquet(folder).drop(columns="good")
+    assert used["answer"].dtype == frame["answer"].dtype
+    encode = make_column_transformer((StandardScaler(), ["income"]), (encoder, ["answer"]))
+    pipeline = make_pipeline(encode, LogisticRegression(tol=1e-10, max_iter=1000))
+    pipeline.fit(used.drop(columns="who"), frame["good"])
+    memory = rocerf.from_pipeline(pipeline, used, frame["good"], **OPTIONS)
+    disk = rocerf.from_pipeline(pipeline, folder, "good", **OPTIONS)
+    assert disk.schema == memory.schema
+    np.testing.assert_array_equal(np.asarray(disk.train.X), memory.train.X)
+    np.testing.assert_allclose(disk.theta, memory.theta, atol=1e-9)
+    later = disk.without(disk.train.ids[-50:])
+    np.testing.assert_allclose(later.theta, memory.without(memory.train.ids[-50:]).theta, atol=1e-9)
+
+
 def test_what_takes_all_rows_at_once_is_refused(tmp_path: Path) -> None:
     frame = table()
     folder = written(frame, tmp_path / "rows", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,22 @@ class ColumnEncoder:
         return np.ascontiguousarray(X), problems
 
 
+def as_read(rows: Any, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Columns of a batch or a table in the types that ``pandas.read_parquet`` gives them: the files may name these.
+
+    A nullable boolean column, say, must not come out as Python's True, False and None: an encoder that was fitted on
+    ``pd.NA`` takes None for something else. What the files say of an index is left out, as every column is a column.
+    """
+    chosen = rows.select(list(columns))
+    said = json.loads((rows.schema.metadata or {}).get(b"pandas", b"{}"))
+    types = {"columns": said.get("columns", []), "index_columns": [], "column_indexes": []}
+    frame: pd.DataFrame = chosen.replace_schema_metadata({b"pandas": json.dumps(types).encode()}).to_pandas()
+    return frame
+
+
 def as_frame(batch: Any, columns: tuple[str, ...], like: pd.DataFrame) -> pd.DataFrame:
     """Columns of a batch with the types of another frame's."""
-    frame: pd.DataFrame = batch.select(list(columns)).to_pandas()
+    frame = as_read(batch, columns)
     for name in columns:
         wanted = like[name].dtype
         if frame[name].dtype != wanted:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rocerf.data.encoded_parquet import ColumnEncoder, as_frame
+from rocerf.data.encoded_parquet import ColumnEncoder, as_frame, as_read
 from rocerf.data.frames import Frames
 from rocerf.data.parquet import Labels, batches, dataset_of, pieces_of
 from rocerf.data.parquet_rows import read_parquet
@@ -129,15 +129,14 @@ def _telling_rows(dataset: Any, columns: tuple[str, ...], label: str, favourable
     for piece in pieces_of(dataset, [*columns, label]):
         for at, batch in batches(piece, dataset.schema, [*columns, label]):
             labels.of(batch, piece.name)
-            table = pa.table(batch.select(list(columns)).columns, names=list(columns))
+            table = pa.Table.from_batches([batch]).select(list(columns))
             first = FIRST_ROWS if at == 0 else 0
-            own = table.take(_telling(table.to_pandas(), first))
+            own = table.take(_telling(as_read(table, columns), first))
             together = own if kept is None else pa.concat_tables([kept, own]).unify_dictionaries()
-            kept = together.take(_telling(together.to_pandas(), FIRST_ROWS)) if kept is not None else own
+            kept = together.take(_telling(as_read(together, columns), FIRST_ROWS)) if kept is not None else own
     assert kept is not None
     labels.other()
-    frame: pd.DataFrame = kept.to_pandas()
-    return frame
+    return as_read(kept, columns)
 
 
 def _telling(frame: pd.DataFrame, first: int) -> list[int]:
@@ -195,7 +194,8 @@ class _Rows:
         if len(bad):
             raise DataError(
                 f"Expected a value of the schema, or a number that the pipeline fills in, everywhere, got {len(bad)} "
-                f"rows of {where} without; the first is its row {bad[0]}: {problems[bad[0]]}. Correct them."
+                f"rows of {where} without; the first is its row {bad[0]}: {problems[bad[0]]}. Correct them, "
+                "or read the rows into memory, where more of what pipelines do with missing numbers is taken over."
             )
         try:
             refuse_what_is_not_affine(self.probe, self.found, frame, X)
