@@ -19,6 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
+pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
 
 def table(rows: int = 600) -> pd.DataFrame:
     """Numbers, whole numbers with gaps only late in the table, texts of which one is rare, and a label."""
@@ -118,6 +120,26 @@ def test_gaps_of_every_type_are_what_they_are_in_memory(kind: str, encoder: Any,
     np.testing.assert_allclose(disk.theta, memory.theta, atol=1e-9)
     later = disk.without(disk.train.ids[-50:])
     np.testing.assert_allclose(later.theta, memory.without(memory.train.ids[-50:]).theta, atol=1e-9)
+
+
+@pytest.mark.parametrize("said", ["object", "boolean", "nothing"])
+@pytest.mark.parametrize("fitted_on", ["object", "boolean", "bool[pyarrow]"])
+@pytest.mark.parametrize("encoder", [OneHotEncoder(handle_unknown="ignore"), OneHotEncoder()])
+def test_a_pipeline_knows_its_own_gap_whatever_the_files_say(
+    said: str, fitted_on: str, encoder: Any, tmp_path: Path
+) -> None:
+    frame = table().drop(columns=["children", "home", "job"])
+    rows = pa.Table.from_pandas(frame.assign(answer=answers("object" if said == "nothing" else said)))
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(rows.replace_schema_metadata(None) if said == "nothing" else rows, path)
+    used = frame.drop(columns="good").assign(answer=answers(fitted_on))
+    encode = make_column_transformer((StandardScaler(), ["income"]), (encoder, ["answer"]))
+    pipeline = make_pipeline(encode, LogisticRegression(max_iter=1000))
+    pipeline.fit(used.drop(columns="who"), frame["good"])
+    memory = rocerf.from_pipeline(pipeline, used, frame["good"], **OPTIONS)
+    disk = rocerf.from_pipeline(pipeline, path, "good", **OPTIONS)
+    np.testing.assert_array_equal(np.asarray(disk.train.X), memory.train.X)
+    np.testing.assert_allclose(disk.theta, memory.theta, atol=1e-9)
 
 
 def test_what_takes_all_rows_at_once_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +58,11 @@ def as_read(rows: Any, columns: tuple[str, ...]) -> pd.DataFrame:
 
 def as_frame(batch: Any, columns: tuple[str, ...], like: pd.DataFrame) -> pd.DataFrame:
     """Columns of a batch with the types of another frame's."""
-    frame = as_read(batch, columns)
-    for name in columns:
-        wanted = like[name].dtype
-        if frame[name].dtype != wanted:
-            frame[name] = frame[name].astype(wanted)
-    return frame
+    return in_types(as_read(batch, columns), {name: like[name].dtype for name in columns})
+
+
+def in_types(frame: pd.DataFrame, types: Mapping[str, Any]) -> pd.DataFrame:
+    """The frame with columns of these types; what is missing among Python's own values is None."""
+    changed = {name: frame[name].astype(wanted) for name, wanted in types.items() if frame[name].dtype != wanted}
+    nones = {name: column.where(column.notna(), None) for name, column in changed.items() if column.dtype == object}
+    return frame.assign(**changed | nones)
