@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +17,48 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnTypes:
+    """The types that columns have as a whole, and what stands for a missing value among Python's own.
+
+    A batch without gaps must not be of another type than one with some.
+    """
+
+    dtypes: Mapping[str, Any]
+    gaps: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> ColumnTypes:
+        """Those of a frame."""
+        return cls({name: frame[name].dtype for name in frame.columns})
+
+    def put_on(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with its columns in these types."""
+        changed: dict[str, Any] = {}
+        for name, wanted in self.dtypes.items():
+            if frame[name].dtype != wanted:
+                changed[name] = frame[name].astype(wanted)
+            if name in self.gaps:
+                changed[name] = _with_gap(changed.get(name, frame[name]), self.gaps[name])
+        return frame.assign(**changed)
+
+
+def _with_gap(column: pd.Series[Any], gap: Any) -> pd.Series[Any]:
+    """Python's own values, with this one where a value is missing."""
+    values = column.to_numpy(dtype=object, copy=True)
+    values[column.isna().to_numpy()] = gap
+    return type(column)(values, index=column.index, name=column.name, dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
 class ColumnEncoder:
     """From batches of these columns to points (m, d), gaps filled in as ``frames`` says.
 
-    ``like`` has the types that the columns have as a whole: a batch without gaps must not be of another type. Whoever
-    receives it pickled encodes in the same way.
+    Whoever receives it pickled encodes in the same way.
     """
 
     frames: Frames
     columns: tuple[str, ...]
-    like: pd.DataFrame
+    types: ColumnTypes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -35,7 +67,7 @@ class ColumnEncoder:
 
     def frame(self, batch: Any) -> pd.DataFrame:
         """A batch in the user's columns and types."""
-        return as_frame(batch, self.columns, self.like)
+        return self.types.put_on(as_read(batch, self.columns))
 
     def encoded(self, frame: pd.DataFrame) -> tuple[Array, list[str]]:
         """Points (m, d), and what is wrong with each row, or ""."""
@@ -54,15 +86,3 @@ def as_read(rows: Any, columns: tuple[str, ...]) -> pd.DataFrame:
     types = {"columns": said.get("columns", []), "index_columns": [], "column_indexes": []}
     frame: pd.DataFrame = chosen.replace_schema_metadata({b"pandas": json.dumps(types).encode()}).to_pandas()
     return frame
-
-
-def as_frame(batch: Any, columns: tuple[str, ...], like: pd.DataFrame) -> pd.DataFrame:
-    """Columns of a batch with the types of another frame's."""
-    return in_types(as_read(batch, columns), {name: like[name].dtype for name in columns})
-
-
-def in_types(frame: pd.DataFrame, types: Mapping[str, Any]) -> pd.DataFrame:
-    """The frame with columns of these types; what is missing among Python's own values is None."""
-    changed = {name: frame[name].astype(wanted) for name, wanted in types.items() if frame[name].dtype != wanted}
-    nones = {name: column.where(column.notna(), None) for name, column in changed.items() if column.dtype == object}
-    return frame.assign(**changed | nones)

@@ -9,25 +9,25 @@ the preprocessing again, and fitting the user's own estimator again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rocerf.data.encoded_parquet import ColumnEncoder, as_frame, as_read, in_types
+from rocerf.data.encoded_parquet import ColumnEncoder, as_read
 from rocerf.data.frames import Frames
 from rocerf.data.parquet import Labels, batches, dataset_of, pieces_of
 from rocerf.data.parquet_rows import read_parquet
 from rocerf.data.schema import FeatureSchema
 from rocerf.data.training_set import TrainingSet
-from rocerf.errors import DataError, OptionError, RocerfError, SchemaError, UnsupportedModelError
+from rocerf.errors import DataError, OptionError, SchemaError, UnsupportedModelError
 from rocerf.models.arithmetic import Arithmetic
 from rocerf.models.design import AffineDesign
 from rocerf.models.logistic.fit import LogisticFit
 from rocerf.models.logistic.model import LogisticModel
 from rocerf.models.sklearn.estimator_fitting import own_copy, refuse_unfitted, unfitted_copy
+from rocerf.models.sklearn.known_gaps import types_known
 from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.sklearn.pipeline_parts import Deployed, PipelineParts
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
@@ -78,71 +78,33 @@ def pipeline_from_parquet(
     dataset = dataset_of(source)
     taken = _taken(pipeline, dataset, schema, (label, ids, sample_weight))
     seen = _telling_rows(dataset, taken, label, favourable)
-    options = {"label": label, "id": ids, "favourable": favourable, "weight": sample_weight}
-    fits: list[LogisticFit] = []
-    errors: list[RocerfError] = []
-    for rows in (seen, *_with_other_gaps(pipeline, seen)):
-        try:
-            fits.append(_fit_over(pipeline, dataset, taken, rows, schema, threshold, options))
-        except RocerfError as error:
-            errors.append(error)
-    if not fits:
-        raise errors[0]
-    return LogisticModel(min(fits, key=_off_optimum))
-
-
-def _off_optimum(fit: LogisticFit) -> float:
-    """How far the scores move when the fit is carried on to its optimum on the rows as they were read."""
-    return np.inf if fit.polish is None else fit.polish.shift
-
-
-def _with_other_gaps(pipeline: Any, seen: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows with the other kind of gap in yes-or-no columns, None or ``pd.NA``, if it is another to the pipeline.
-
-    Which one it was fitted on depends on how its user read the files (``dtype_backend`` of pandas, other readers).
-    """
-    from pandas.api.types import infer_dtype
-
-    open_ = [
-        name for name in seen.columns if seen[name].isna().any() and infer_dtype(seen[name], skipna=True) == "boolean"
-    ]
-    if open_:
-        types = {name: "boolean" if seen[name].dtype == object else object for name in open_}
-        steps, other = Preprocessing.of(pipeline, seen), in_types(seen, types)
-        gaps = seen[open_].isna().any(axis=1)
-        with suppress(CannotTransformError):
-            there = steps(other[gaps])
-            with suppress(CannotTransformError):
-                if np.array_equal(steps(seen[gaps]), there, equal_nan=True):
-                    return
-            yield other
-
-
-def _fit_over(
-    pipeline: Any,
-    dataset: Any,
-    taken: tuple[str, ...],
-    seen: pd.DataFrame,
-    schema: FeatureSchema | None,
-    threshold: float,
-    options: dict[str, Any],
-) -> LogisticFit:
-    """The pipeline's fit over all rows, which are shown to it in the types of those seen."""
+    types = types_known(pipeline, seen)
+    seen = types.put_on(seen)
     rows = _Rows.of(pipeline, seen, schema)
-    encoder = ColumnEncoder(rows.frames, taken, seen.iloc[:0])
-    train = TrainingSet.of_fields(read_parquet(dataset, columns=taken, encoder=encoder, watch=rows.check, **options))
-    _, last = split(pipeline)
+    encoder = ColumnEncoder(rows.frames, taken, types)
+    fields = read_parquet(
+        dataset,
+        label=label,
+        id=ids,
+        columns=taken,
+        favourable=favourable,
+        weight=sample_weight,
+        encoder=encoder,
+        watch=rows.check,
+    )
+    train = TrainingSet.of_fields(fields)
     read = read_logistic_regression(last, train, same_columns=False)
     deployed = Deployed.of(pipeline, rows.probe.steps, train)
     design = AffineDesign(rows.found.matrix, rows.found.shift, read.intercept)
     fit = LogisticFit.taken_over(last, read, train, design, threshold)
 
     def own() -> Array:
-        return np.concatenate([deployed.log_odds(frame) for frame in _frames_in(dataset, taken, seen)])
+        return np.concatenate([deployed.log_odds(frame) for frame in _frames_in(dataset, taken, encoder)])
 
     arithmetic = Arithmetic.of(rows.probe.steps.bits(seen), own, fit.deployed_scores, rows.error)
     parts = PipelineParts(rows.frames, "frozen", deployed=deployed)
-    return replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline), retraining="exact")
+    fit = replace(fit, parts=parts, arithmetic=arithmetic, unfitted=unfitted_copy(pipeline), retraining="exact")
+    return LogisticModel(fit)
 
 
 def _taken(pipeline: Any, dataset: Any, schema: FeatureSchema | None, besides: tuple[Any, ...]) -> tuple[str, ...]:
@@ -155,11 +117,11 @@ def _taken(pipeline: Any, dataset: Any, schema: FeatureSchema | None, besides: t
     return tuple(name for name in names if name in wanted)
 
 
-def _frames_in(dataset: Any, columns: tuple[str, ...], like: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of a dataset in batches, with the types of other rows."""
+def _frames_in(dataset: Any, columns: tuple[str, ...], encoder: ColumnEncoder) -> Iterator[pd.DataFrame]:
+    """The rows of a dataset in batches, in the types in which they are encoded."""
     for piece in pieces_of(dataset, columns):
         for _, batch in batches(piece, dataset.schema, list(columns)):
-            yield as_frame(batch, columns, like)
+            yield encoder.frame(batch)
 
 
 def _telling_rows(dataset: Any, columns: tuple[str, ...], label: str, favourable: Any) -> pd.DataFrame:
