@@ -42,7 +42,7 @@ def test_decimal_commas_between_semicolons_and_tabs(tmp_path: Path, separator: s
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=2, max_size=12))
 def test_decimal_commas_keep_every_digit(tmp_path_factory: Any, numbers: list[float | None]) -> None:
     folder = tmp_path_factory.mktemp("commas")
-    texts = ["" if one is None else repr(one) for one in numbers]
+    texts = ["" if one is None else repr(one) for one in (*numbers, 0.5)]  # the last one tells what a mark is
     points = _written(folder / "p.csv", "a,b\n" + "".join(f"{text},x\n" for text in texts))
     commas = _written(folder / "c.csv", "a;b\n" + "".join(f"{text.replace('.', ',')};x\n" for text in texts))
     pd.testing.assert_series_equal(read_csv(points)["a"], read_csv(commas)["a"])
@@ -55,6 +55,27 @@ def test_thousands_are_read_only_where_they_leave_no_doubt(tmp_path: Path) -> No
     assert versions["a"].tolist() == ["1.2.3", "1.234.567"]
     with pytest.raises(FileFormatError, match="decimal commas in 'b' and points in 'a'"):
         read_csv(_written(tmp_path / "d.csv", "a;b\n1.234;1,5\n2.500;2\n"))
+
+
+@pytest.mark.parametrize("mark", [".", ","])
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_marks_that_may_be_for_thousands_are_refused_unless_another_number_tells(
+    tmp_path: Path, mark: str, separator: str
+) -> None:
+    """1.234 and 999: a thousand times too little, where the mark is for thousands, and only for the larger ones."""
+
+    def read(*cells: str, names: str = "a;b", **options: Any) -> pd.DataFrame:
+        text = "\n".join([names, *cells]).replace("_", mark).replace(";", separator)
+        return read_csv(_written(tmp_path / "a.csv", text + "\n"), **options)
+
+    for doubtful in (["1_234;5", "999;6"], ["-12_500;x", "2_000;y"], ["1_234;1_500", ";2"]):
+        with pytest.raises(FileFormatError, match="read in one way only"):
+            read(*doubtful)
+    for told in (["1_234;5", "0_125;6"], ["1_234;0_5", "2_500;2"], ["1_234;5", "2345;6"], ["1_2345;5", "1_234;6"]):
+        assert read(*told)["a"][0] in (1.234, 1.2345)
+    # What is not read as a number may look as it likes.
+    assert read("1_234;5", "2_500;6", texts=["a"])["a"].tolist() == [f"1{mark}234", f"2{mark}500"]
+    assert [str(one) for one in read("1_25;5", "2_5;6", id_column="a")["a"]] == [f"1{mark}25", f"2{mark}5"]
 
 
 def test_points_between_semicolons_and_commas_in_texts_stay(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ OTHERS = (";", "\t")
 AsWritten = Callable[[list[str]], "pd.DataFrame"]
 
 _COMMA_NUMBER = re.compile(r"\s*[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?\s*")
+_MAY_BE_THOUSANDS = re.compile(r"\s*[+-]?[1-9][0-9]{0,2}([.,][0-9]{3})+\s*")
+_LONG = re.compile(r"\s*[+-]?[0-9]{4,}\s*")
 _CODE = re.compile(r"\s*0[0-9]+\s*")
 _MAY_BE_CODE = re.compile(rb"(?:^|[,;\t\r\n\" ])0[0-9]")
 
@@ -56,23 +58,35 @@ def separator_of(path: Path, first_line: Iterable[str]) -> str:
     return next((other for other in OTHERS if len(cells) == 1 and other in cells[0]), ",")
 
 
-def with_numbers(frame: pd.DataFrame, name: str, again: AsWritten) -> pd.DataFrame:
+def with_numbers(frame: pd.DataFrame, name: str, again: AsWritten, *, but: Collection[str] = ()) -> pd.DataFrame:
     """Columns of numbers with decimal commas (``2101,26``, ``1.234,50``) as numbers, where cells are not parted by
-    commas; points and commas in one file are refused, since ``1.234`` could be either number."""
+    commas; the columns ``but`` are left as they are.
+
+    Points and commas in one file are refused, since ``1.234`` could be either number; and so are files in which every
+    number with a mark has it before three digits, as ``1,234`` does.
+    """
     from pandas.api.types import is_float_dtype
 
-    commas = [str(column) for column in frame if _has_decimal_commas(frame[column])]
-    if not commas:
-        return frame
-    floats = [str(column) for column in frame if is_float_dtype(frame[column].dtype)]
+    names = [str(column) for column in frame if str(column) not in but]
+    commas = [column for column in names if _has_decimal_commas(frame[column])]
+    floats = [column for column in names if is_float_dtype(frame[column].dtype)]
     written = again(floats) if floats else frame.iloc[:, :0]
     points = [column for column in floats if written[column].str.contains(".", regex=False).any()]
-    if points:
+    if points and commas:
         raise FileFormatError(
             f"Expected numbers of {name} written in one way, got decimal commas in {commas[0]!r} and points in "
             f"{points[0]!r}; write all of them with points or all with commas."
         )
-    changed = frame.copy()
+    marked = {column: _texts(written[column] if points else frame[column]) for column in points or commas}
+    if marked and all(map(_perhaps_thousands, marked.values())):
+        column, cells = next(iter(marked.items()))
+        shown = next(cell for cell in cells if _MAY_BE_THOUSANDS.fullmatch(cell)).strip()
+        raise FileFormatError(
+            f"Expected numbers of {name} that can be read in one way only, got {shown} in {column!r}, which may have "
+            "a decimal mark or one for thousands, and no other number that tells; write the file with commas between "
+            "cells and points in numbers, without marks for thousands."
+        )
+    changed = frame.copy() if commas else frame
     for column in commas:
         changed[column] = frame[column].map(_number, na_action="ignore").astype("float64")
     return changed
@@ -103,8 +117,24 @@ def _has_decimal_commas(column: pd.Series[Any]) -> bool:
     """Whether all cells of a column of texts are numbers, and some with a comma."""
     if column.dtype.kind in "biufc":
         return False
-    cells = [cell for cell in column.dropna().tolist() if isinstance(cell, str)]
+    cells = _texts(column)
     return any("," in cell for cell in cells) and all(_COMMA_NUMBER.fullmatch(cell) for cell in cells)
+
+
+def _perhaps_thousands(cells: list[str]) -> bool:
+    """Whether marks in these numbers may be for thousands: in each before three digits, and no long one without."""
+    whole, marked = (
+        [cell for cell in cells if _has_mark(cell) == with_mark and cell.strip()] for with_mark in (False, True)
+    )
+    return all(map(_MAY_BE_THOUSANDS.fullmatch, marked)) and not any(map(_LONG.fullmatch, whole))
+
+
+def _has_mark(cell: str) -> bool:
+    return "," in cell or "." in cell
+
+
+def _texts(column: pd.Series[Any]) -> list[str]:
+    return [cell for cell in column.dropna().tolist() if isinstance(cell, str)]
 
 
 def _number(cell: str) -> float:
