@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import Pipeline
+import skops.io
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from rocerf import FeatureSchema, LogisticModel, Recourses, Rocerf
 from rocerf.cli.fitting import TOLERANCE, fitted_here, looks_like_ids, unusable
@@ -79,6 +85,26 @@ def test_people_are_accepted_from_the_threshold_said(run: Any, table: pd.DataFra
     assert run("attack", *base, "--points", "answers.json", "--k", "1", *kept).code == 0
     refused = run(*asked, "--model", "model.npz", "--threshold", "0.8")
     assert (refused.code, "drop it" in refused.err) == (2, True)
+
+
+def test_a_threshold_that_the_classifier_does_not_have_is_refused(
+    run: Any, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    """0.5 too, which the library takes for nothing said: people would be told they are accepted already."""
+    rows = table.drop(columns=["loan", "clerk"])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.drop(columns="verdict").head(5).to_csv(tmp_path / "people.csv", index=False)
+    inner = FixedThresholdClassifier(LogisticRegression(), threshold=0.3, pos_label="good")
+    numbers = rows.drop(columns="verdict").select_dtypes("number").columns
+    steps = ColumnTransformer([("numbers", make_pipeline(SimpleImputer(), StandardScaler()), list(numbers))])
+    fitted = make_pipeline(steps, inner).fit(rows[numbers], rows["verdict"])
+    skops.io.dump(fitted, tmp_path / "own.skops")
+    base = ["--train", "rows.csv", "--label", "verdict", "--favourable", "good", "--pipeline", "own.skops"]
+    asked = ["explain", *base, "--people", "people.csv", "--k", "1", "--promise", "plain"]
+    for threshold in ("0.5", "0.4"):
+        code, _, err = run(*asked, "--threshold", threshold)
+        assert (code, "has itself, 0.3" in err) == (2, True), err
+    assert run(*asked).code == 0
 
 
 # --- init and projects ----------------------------------------------------------------------------

@@ -297,6 +297,7 @@ def test_compare_with_a_network(run: Any, table: list[object]) -> None:
         (["--methods", ","], "none"),
         (["--k", "900"], "900"),
         (["--network", "--model", "model.skops"], "--network"),
+        (["--network", "--threshold", "1.5"], "1.5"),
     ],
 )
 def test_compare_refuses_in_one_sentence(run: Any, table: list[object], arguments: list[str], word: str) -> None:

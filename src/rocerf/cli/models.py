@@ -75,7 +75,9 @@ def model_of(rows: LabelledRows | RowsInParquet, files: ModelFiles, rules: Featu
 
     preprocessing = str(files.preprocessing or PreprocessingName.FROZEN)
     if files.pipeline is not None:
-        return _pipeline_model(load_skops_pipeline(files.pipeline), rows, rules, preprocessing, files.accepting)
+        pipeline = load_skops_pipeline(files.pipeline)
+        _refuse_another_threshold(pipeline, rows.favourable, files.threshold)
+        return _pipeline_model(pipeline, rows, rules, preprocessing, files.accepting)
     if files.fit:
         return _pipeline_model(_fitted_here(rows, files, rules), rows, rules, preprocessing, files.accepting)
     return _numeric_model(rows, rules, files)
@@ -181,7 +183,21 @@ def _numeric_model(rows: LabelledRows | RowsInParquet, rules: FeatureSchema | No
     if stays:
         say_aside(STAYS)
     options: dict[str, Any] = {"retraining": "exact" if stays else "own", **files.accepting}
-    return LogisticModel.from_sklearn(load_skops_model(path), train, **options)
+    fitted = load_skops_model(path)
+    _refuse_another_threshold(fitted, rows.favourable, files.threshold)
+    return LogisticModel.from_sklearn(fitted, train, **options)
+
+
+def _refuse_another_threshold(fitted: Any, favourable: Any, said: float | None) -> None:
+    """Refuse 0.5 for a classifier with another threshold of its own; the library takes that for nothing said."""
+    from rocerf.models.sklearn.own_threshold import deciding, own_threshold
+
+    own = own_threshold(fitted, favourable) if said == 0.5 else None
+    if own is not None and own != said:
+        raise OptionError(
+            f"Expected the threshold that the {type(deciding(fitted)).__name__} has itself, {own:g}, got --threshold "
+            "0.5; leave it out, or save the classifier inside it (estimator_) and give that."
+        )
 
 
 def _refuse_what_needs_a_pipeline(rows: LabelledRows | RowsInParquet) -> None:

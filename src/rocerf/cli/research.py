@@ -222,7 +222,7 @@ def _network(rows: Any, files: ModelFiles, **options: Any) -> Any:
         raise OptionError("Expected --network alone, got a model, a pipeline or --fit beside it; drop one.")
     from rocerf.models.network.model import NeuralModel
 
-    return NeuralModel.fit(rows.training_set(), **options)
+    return NeuralModel.fit(rows.training_set(), **options, **files.accepting)
 
 
 def _write_comparison(found: Comparison, tables: Mapping[str, Path]) -> None:
