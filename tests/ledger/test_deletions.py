@@ -230,6 +230,12 @@ def test_people_of_an_earlier_release_are_found_by_the_name_they_had(
         number = ledger.requests.receive("owner-1 ", actor="desk").subject
     assert ledger.people.number_of("owner-1 ") == number
     assert ledger.requests.receive("owner-1 ", actor="desk").subject == number
+    # That release told two people apart where one would be seen now: each is who they were.
+    with monkeypatch.context() as before:
+        before.setattr(core, "as_written", str)
+        other = ledger.requests.receive("owner-1", actor="desk").subject
+    assert other != number
+    assert (ledger.people.number_of("owner-1"), ledger.people.number_of("owner-1 ")) == (other, number)
 
 
 def test_letters_are_renewed_before_their_budget_is_used_up(tmp_path: Path) -> None:

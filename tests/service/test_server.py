@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing import active_children
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +44,23 @@ def test_a_worker_that_is_lost_is_followed_by_another(tmp_path: Path) -> None:
         number = approved(ledger, "owner-2")  # long due, by the clock of workers: ordered by itself
         awaited(lambda: ledger.requests.get(number).state is RequestState.CERTIFIED)
         assert first not in [child.pid for child in active_children()]
+    assert active_children() == []
+
+
+def test_a_worker_that_cannot_begin_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, refused = filled(opened(tmp_path), 2), []
+    own = SpawnProcess.start
+
+    def without_memory(process: SpawnProcess) -> None:
+        if not refused:
+            refused.append(process)
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        own(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", without_memory)
+    with working(ledger):
+        awaited(active_children)
+    assert len(refused) == 1
     assert active_children() == []
 
 

@@ -157,9 +157,12 @@ class Core:
         return tuple(dict.fromkeys((self.keys.tag(as_written(name)), self.keys.tag(name))))
 
     def _known(self, session: Session, tags: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-        """The numbers of those of these people who are there, by name."""
+        """The numbers of those of these people who are there, by name.
+
+        Whom an earlier release kept under the very name comes first: it told " A" from "A".
+        """
         found = _found_tags(session, (tag for own in tags.values() for tag in own))
-        numbers = {name: next((found[tag] for tag in own if tag in found), None) for name, own in tags.items()}
+        numbers = {name: next((found[tag] for tag in own[::-1] if tag in found), None) for name, own in tags.items()}
         return {name: number for name, number in numbers.items() if number is not None}
 
     def print_of(self, *body: Any) -> str:

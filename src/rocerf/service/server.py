@@ -90,17 +90,20 @@ def working(ledger: Ledger) -> Iterator[None]:
     def keep_one() -> None:
         pause = PAUSE
         while not ending.is_set():
-            process = get_context("spawn").Process(
-                target=_work, args=given, daemon=True
-            )  # a pipe: no password in a list
-            process.start()
-            began = time.monotonic()
-            while process.exitcode is None and not ending.wait(0.2):
-                process.join(0)
-            if ending.is_set():
-                _end(process)
-                return
-            log.error("worker lost", extra={"facts": {"exit": process.exitcode}})
+            began, process = time.monotonic(), get_context("spawn").Process(target=_work, args=given, daemon=True)
+            lost: dict[str, object]
+            try:
+                process.start()  # what is given goes through a pipe: no password in a list of processes
+            except OSError as error:  # no memory, say
+                lost = {"error": type(error).__name__}
+            else:
+                while process.exitcode is None and not ending.wait(0.2):
+                    process.join(0)
+                if ending.is_set():
+                    _end(process)
+                    return
+                lost = {"exit": process.exitcode}
+            log.error("worker lost", extra={"facts": lost})
             pause = PAUSE if time.monotonic() - began > LONGEST_PAUSE else min(2 * pause, LONGEST_PAUSE)
             ending.wait(pause)
 
