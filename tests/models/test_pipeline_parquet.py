@@ -87,7 +87,7 @@ def answers(kind: str, rows: int = 600) -> Any:
     texts = np.where(gaps, None, np.where(yes, "yes", "no").astype(object))
     flags = pd.Series(np.where(gaps, None, yes.astype(object)))
     if kind in ("object", "category"):
-        return flags if kind == "object" else pd.Categorical(texts, categories=["yes", "no"])
+        return flags if kind == "object" else pd.Categorical(texts, categories=["unheard", "yes", "no"])
     nullable = flags.astype("boolean")
     return nullable.astype(kind) if "bool" in kind else (nullable.astype("Float64") + 0.5).astype(kind)
 
@@ -158,6 +158,20 @@ def test_a_pipeline_knows_its_own_gap_whatever_the_files_say(
         pytest.skip("scikit-learn does not take these")
     memory = rocerf.from_pipeline(pipeline, used, frame["good"], **OPTIONS)
     disk = rocerf.from_pipeline(pipeline, path, "good", **OPTIONS)
+    np.testing.assert_array_equal(np.asarray(disk.train.X), memory.train.X)
+    np.testing.assert_allclose(disk.theta, memory.theta, atol=1e-9)
+
+
+def test_a_type_that_pandas_cannot_read_back_is_read_without_it(tmp_path: Path) -> None:
+    frame = table().drop(columns=["children", "job"])
+    coded = frame.assign(home=frame["home"].astype(pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))))
+    folder = written(coded, tmp_path / "rows", 2)
+    frame["home"] = pd.Categorical(frame["home"], categories=frame["home"].unique())
+    encode = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["home"]))
+    pipeline = make_pipeline(encode, LogisticRegression(tol=1e-10, max_iter=1000))
+    pipeline.fit(frame[["income", "home"]], frame["good"])
+    memory = rocerf.from_pipeline(pipeline, frame.drop(columns="good"), frame["good"], **OPTIONS)
+    disk = rocerf.from_pipeline(pipeline, folder, "good", **OPTIONS)
     np.testing.assert_array_equal(np.asarray(disk.train.X), memory.train.X)
     np.testing.assert_allclose(disk.theta, memory.theta, atol=1e-9)
 

@@ -84,5 +84,8 @@ def as_read(rows: Any, columns: tuple[str, ...]) -> pd.DataFrame:
     chosen = rows.select(list(columns))
     said = json.loads((rows.schema.metadata or {}).get(b"pandas", b"{}"))
     types = {"columns": said.get("columns", []), "index_columns": [], "column_indexes": []}
-    frame: pd.DataFrame = chosen.replace_schema_metadata({b"pandas": json.dumps(types).encode()}).to_pandas()
+    try:
+        frame: pd.DataFrame = chosen.replace_schema_metadata({b"pandas": json.dumps(types).encode()}).to_pandas()
+    except TypeError:  # types of another version, or whose name pandas writes but does not read (dictionaries of Arrow)
+        frame = chosen.replace_schema_metadata(None).to_pandas()
     return frame

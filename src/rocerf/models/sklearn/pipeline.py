@@ -66,6 +66,7 @@ from rocerf.models.sklearn.pipeline_steps import (
     refuse_other_columns,
     split,
     unused_columns,
+    with_used_categories,
 )
 from rocerf.models.sklearn.reader import is_logistic, read_logistic_regression
 from rocerf.models.sklearn.wrapped import Unwrapped, unwrapped
@@ -228,16 +229,9 @@ class Rows:
 
 def _schema_of(pipeline: Any, frame: pd.DataFrame, y: ArrayLike, schema: FeatureSchema | None) -> FeatureSchema:
     """The schema given, if it is about the columns that the pipeline uses, else a guess about these."""
-    import pandas as pd
-
     if schema is None:
         frame = frame.drop(columns=list(unused_columns(pipeline, frame, np.asarray(y))))
-        used = {
-            name: frame[name].cat.remove_unused_categories()
-            for name in frame.columns
-            if isinstance(frame[name].dtype, pd.CategoricalDtype)
-        }
-        return FeatureSchema.from_frame(frame.assign(**used))
+        return FeatureSchema.from_frame(with_used_categories(frame))
     if not isinstance(schema, FeatureSchema):
         raise OptionError(
             f"Expected schema to be a FeatureSchema, got {type(schema).__name__}; make one with "

@@ -31,7 +31,7 @@ from rocerf.models.sklearn.known_gaps import types_known
 from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.sklearn.pipeline_parts import Deployed, PipelineParts
 from rocerf.models.sklearn.pipeline_probe import AffineMap, Probe, Ranges, refuse_unknown_categories
-from rocerf.models.sklearn.pipeline_steps import CannotTransformError, Preprocessing, split
+from rocerf.models.sklearn.pipeline_steps import CannotTransformError, Preprocessing, split, with_used_categories
 from rocerf.models.sklearn.reader import read_logistic_regression
 from rocerf.types import Array
 
@@ -173,7 +173,7 @@ class _Rows:
     @classmethod
     def of(cls, pipeline: Any, seen: pd.DataFrame, schema: FeatureSchema | None) -> _Rows:
         """From the rows that tell what there is."""
-        schema = FeatureSchema.from_frame(seen) if schema is None else schema
+        schema = FeatureSchema.from_frame(with_used_categories(seen)) if schema is None else schema
         absent = [name for name in schema.names if name not in seen.columns]
         if absent:
             raise SchemaError(f"Expected a schema of the table's columns, got one that has {absent[0]!r} besides.")

@@ -178,6 +178,18 @@ class Preprocessing:
         return replace(self, parts=fresh), found
 
 
+def with_used_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame, its pandas categories only those that occur: the others were never shown to the pipeline."""
+    import pandas as pd
+
+    used = {
+        name: frame[name].cat.remove_unused_categories()
+        for name in frame.columns
+        if isinstance(frame[name].dtype, pd.CategoricalDtype)
+    }
+    return frame.assign(**used)
+
+
 def unused_columns(pipeline: Any, frame: pd.DataFrame, labels: NDArray[Any]) -> tuple[str, ...]:
     """The columns that the preprocessing does without, found by leaving them out: it makes the same of the rows.
 
