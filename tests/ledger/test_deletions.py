@@ -207,6 +207,13 @@ def test_umlauts_of_two_signs_are_those_of_one() -> None:
     assert split([apart, umlaut], [apart, umlaut]) == ([apart, umlaut], [])  # two rows: each by its own
 
 
+def test_of_rows_whose_ids_are_written_alike_none_goes_for_another() -> None:
+    assert split(["17 ", " 17", "18 "], ["17", "18"]) == (["18 "], ["17"])
+    assert split(["17 ", " 17"], [" 17", "17  "]) == ([" 17"], ["17  "])
+    assert split([17, "17 "], ["17"]) == split(["17 ", 17], ["17"]) == ([17], [])
+    assert split(["017", "A1"], ["17", 17, "a1"]) == ([], ["17", 17, "a1"])
+
+
 def test_a_name_that_was_written_otherwise_is_the_same_person(tmp_path: Path) -> None:
     ledger = filled(opened(tmp_path), 2)
     ledger.people.assign_rows({"M\u00fcller": ["row-30"], "x": ["row-31"]}, actor="admin")

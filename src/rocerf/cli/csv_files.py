@@ -105,7 +105,7 @@ def read_csv(path: Path, id_column: str | None = None, texts: Collection[str] | 
     if texts is None:
         frame = with_codes(frame, content, again, but=id_column)
     if separator != ",":
-        frame = with_numbers(frame, path.name, again, but={*kinds, *([id_column] if exact else [])})
+        frame = with_numbers(frame, path.name, again, but={*kinds, *filter(None, [id_column])})
     if exact is not None:
         frame[id_column] = _ids(frame[id_column])
     return frame

@@ -64,12 +64,28 @@ def split(own: Sequence[Any], ids: Sequence[Any]) -> tuple[list[Any], list[Any]]
     """Ids of rows of a model, whose ``own`` they are, and others (already forgotten, or of another table).
 
     An id that came as text, as from a form, means the row whose id is written so: "17" is row 17, unless there is a row
-    "17". That a row stays because of how its id was written must not happen.
+    "17". That a row stays because of how its id was written must not happen; nor that one of several rows whose ids are
+    written alike goes because another was meant: such an id is none of the model's.
     """
-    exact, written = set(own), {as_written(row): row for row in own}
-    found = [i if i in exact else written.get(as_written(i)) for i in ids]
+    exact, written = set(own), _Alike(own)
+    found = [i if i in exact else written.row(i) for i in ids]
     ours = list(dict.fromkeys(row for row in found if row is not None))
     return ours, [i for i, row in zip(ids, found, strict=True) if row is None]
+
+
+class _Alike:
+    """Rows by how their ids are written."""
+
+    def __init__(self, own: Sequence[Any]) -> None:
+        self._as_given = {str(row): row for row in own}
+        self._alike: dict[str, Any] = {}
+        for row in own:
+            text = as_written(row)
+            self._alike[text] = None if text in self._alike else row
+
+    def row(self, name: Any) -> Any:
+        """The row whose id is the same text, else the only one that is written like it; None where there is none."""
+        return self._as_given.get(str(name), self._alike.get(as_written(name)))
 
 
 def _rows_of_others(session: Session, core: Core, people: People, subjects: Sequence[int], named: Sequence[Any]) -> int:
