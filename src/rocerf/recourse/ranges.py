@@ -78,7 +78,7 @@ def ranges_around(
     for _ in range(ROUNDS):
         before, found = found, _ranges(gate, model, points, allowed, schema, missing, frames, overshoot)
         same = ((found.low == before.low) & (found.high == before.high)).all(axis=1)
-        if same.all():
+        if same.all() or not overshoot:  # inside a bin nothing changes, whatever is learned
             return found
     return Ranges(np.where(same[:, None], found.low, points), np.where(same[:, None], found.high, points))
 

@@ -45,7 +45,7 @@ def end_where_asked(
     ``spent`` (P, d) is by how much each column may lower the scores of models in force. Without the pipeline at hand
     nothing can be asked, and no range is left. A model of our own is what is known of it.
     """
-    if model.frames is None:
+    if model.frames is None or not (high > low).any():
         return
     numbers = None if model.parts is None else model.parts.numbers_written()
     if numbers is None:
