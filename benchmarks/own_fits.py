@@ -96,12 +96,12 @@ class PreparedTask:
         return scores, scores
 
 
-def measured(task: RawTask | PreparedTask) -> dict[str, Any]:
-    """What each rule's answers cost, and what the user's own refits make of them."""
+def measured(task: RawTask | PreparedTask, rules: tuple[str, ...] = ("exact", "own"), **options: Any) -> dict[str, Any]:
+    """What each rule's answers cost, and what the user's own refits make of them; ``options`` are the explainer's."""
     found: dict[str, Any] = {"people": len(task.people)}
-    for retraining in ("exact", "own"):
+    for retraining in rules:
         model = task.model(retraining)
-        explainer = rocerf.Rocerf(model, SHARE)
+        explainer = rocerf.Rocerf(model, SHARE, **options)
         start = time.process_time()
         recourses = explainer.explain(task.people)
         seconds = time.process_time() - start

@@ -118,6 +118,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "out_of_core",
         "own_fits",
         "recourse_bench",
+        "scorecards",
         "searched_on",
         "service_load",
         "yardsticks",
@@ -138,6 +139,9 @@ def test_every_recorded_run_kept_its_limits() -> None:
     for row in results["own_fits"]["measured"].values():
         assert row["own"]["refused"] == row["own"]["refused_whole"] == row["own"]["exactly_refused"] == 0
         assert row["own"]["answered"] == row["exact"]["answered"]
+    for row in results["scorecards"]["measured"].values():
+        assert row["own"]["refused"] == row["own"]["exactly_refused"] == 0
+        assert sum(row["statuses"].values()) == row["people"]  # an answer or a reason
     for row in results["actionable"]["measured"].values():
         assert row["frozen"] == row["refitted"] == row["accepted_by_the_pipeline"] == 1.0
         assert row["largest_gap"] <= 1e-5  # as docs/schemas.md says

@@ -60,6 +60,16 @@ PARTS = (
         "docs/promises.md",
     ),
     Part(
+        "Scorecards",
+        "Bins and weights of evidence by optbinning, `retrained` with the schema's rules and L1 cost; answers refused "
+        "by the user's own fit without the worst rows that were found: on the bins as they were, which the promise is "
+        "about, and with bins made anew, which it is not.",
+        "python -m benchmarks.scorecards",
+        ("scorecards",),
+        "models.md",
+        "scorecards",
+    ),
+    Part(
         "Raw columns with rules, and DiCE on the same task",
         "Pipelines over raw columns with the schema's rules; then the same task given to DiCE.",
         "python -m benchmarks.actionable && python -m benchmarks.dice",
@@ -97,7 +107,11 @@ PARTS = (
 
 def benchmarks(tables: Mapping[str, Callable[[], str]]) -> str:
     """The page's parts, with the tables that other pages show too."""
-    own: dict[str, Callable[[], str]] = {"searched on": searched_on, "yardsticks": yardsticks}
+    own: dict[str, Callable[[], str]] = {
+        "searched on": searched_on,
+        "yardsticks": yardsticks,
+        "scorecards": scorecards,
+    }
     return "\n".join(_part(part, {**tables, **own}[part.table]()) for part in PARTS)
 
 
@@ -153,4 +167,22 @@ def yardsticks() -> str:
             found = row[effort]
             cells += [f"{found['at_least_greedy']} of {row['points']}", f"{found['mean_drop']:.4f}"]
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def scorecards() -> str:
+    """How many people have an answer, and how many answers the user's own refits refuse."""
+    lines = [
+        "| table | people | k | answered | largest error of the own fit | refused, bins as they were | bins made anew "
+        "| mean cost | processor s a person |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, row in _record("scorecards")["measured"].items():
+        own = row["own"]
+        reasons = [f"{n} {why.lower().replace('_', ' ')}" for why, n in row["statuses"].items() if why != "ANSWERED"]
+        answered = f"{own['answered']}" + (f" ({', '.join(reasons)})" if reasons else "")
+        cells = (name.partition(" ")[0].capitalize(), str(row["people"]), str(row["k"]), answered)
+        refused = (f"{row['largest_error']:.2g}", str(own["refused"]), str(own["refused_whole"]))
+        numbers = (f"{own['mean_cost']:.3f}", f"{own['cpu_seconds'] / row['people']:.2f}")
+        lines.append("| " + " | ".join((*cells, *refused, *numbers)) + " |")
     return "\n".join(lines) + "\n"
