@@ -257,6 +257,17 @@ def test_without_standard_output_the_work_is_done_all_the_same() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk here that is always full")
+def test_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("wb") as full:
+        process = started("datasets", "--json", stdout=full)
+        _, said = process.communicate()
+    assert process.returncode == 2
+    assert said.decode().splitlines() == [
+        "rocerf: Expected files that can be read and written, got No space left on device; check the path."
+    ]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the C library there is found by another name")
 def test_what_a_library_prints_does_not_get_into_the_json() -> None:
     # As HiGHS does: by C's own printf, which is flushed when the program ends, and at once.

@@ -53,6 +53,10 @@ def main() -> None:
         _leave_quietly()  # whoever reads has seen enough, as `head` does; typer exits for nothing else
     except OSError as error:
         where = f" at {error.filename}" if error.filename else ""
+        try:
+            sys.stdout.flush()
+        except OSError:  # it was the output that could not be written
+            _drop_output()
         fail(f"Expected files that can be read and written, got {error.strerror or error}{where}; check the path.")
     except (KeyboardInterrupt, typer.Abort):  # which of them depends on typer's version; newer ones return 130
         code = INTERRUPTED
@@ -80,12 +84,17 @@ def _with_help(message: str, context: Any) -> str:
 
 
 def _leave_quietly() -> NoReturn:
-    """End as programs do whose reader is gone; what is still to be written goes nowhere instead of failing again."""
+    """End as programs do whose reader is gone."""
+    _drop_output()
+    raise SystemExit(READER_GONE)
+
+
+def _drop_output() -> None:
+    """What is still to be written on standard output goes nowhere, instead of failing again as the program ends."""
     gone, sys.stdout = sys.stdout, open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
     for stream in (gone, sys.__stdout__):
         with suppress(AttributeError, OSError, ValueError):  # not a file of the system
             os.dup2(sys.stdout.fileno(), stream.fileno())  # type: ignore[union-attr]
-    raise SystemExit(READER_GONE)
 
 
 def _open_streams() -> None:
