@@ -67,7 +67,7 @@ def source_sentences(certificate: ErasureCertificate, language: str = "en") -> t
 
 
 #: What no ledger can reach, whatever its database; PostgreSQL has more.
-BEYOND = ("key_backups", "letters_sent", "source", "disk", "memory")
+BEYOND = ("key_backups", "letters_sent", "source", "untold_copies", "disk", "memory")
 
 
 def certify(session: Session, core: Core, batch: BatchRow, request: RequestRow) -> None:
