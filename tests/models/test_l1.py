@@ -115,6 +115,17 @@ def test_models_retrained_together_are_those_retrained_alone(seed: int, ratio: f
         np.testing.assert_allclose(together[place], model.without(sets[place]).theta, atol=1e-8)
 
 
+def test_a_step_that_leads_out_of_all_bounds_loses_its_model_alone() -> None:
+    """0 times an infinite end is no number: whether a search came by one hung on the machine's last digits."""
+    X, y = _problem(2, 17, 4)
+    models = BatchedNewton.of(LogisticModel.fit(TrainingSet(X, y), C=2.0, l1_ratio=1.0))
+    thetas = np.array([[1.0, -0.5, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
+    moves = np.array([[-2.0, 0.25, 1.0, 0.0, 1.0], [np.inf, 0.0, -np.inf, 0.0, 0.0]])
+    ends = models.moved(thetas, moves)
+    np.testing.assert_array_equal(ends[0], [0.0, -0.25, 1.0, 2.0, 1.0])
+    assert np.isnan(ends[1]).all()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_adversary_finds_the_worst_of_all_deletions(seed: int) -> None:
     X, y = _problem(seed, 17, 2 + seed % 3)

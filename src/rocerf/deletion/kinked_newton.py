@@ -66,7 +66,7 @@ class KinkedNewton(BatchedNewton):
         """Parameters after moves, 0 where they change sign or are held; NaN where they are lost."""
         ends = thetas + np.where(np.abs(moves) <= STILL, 0.0, moves)
         kinked = self.objective.l1_penalised > 0
-        return unless_lost(np.where(kinked & (np.sign(thetas) * ends < 0), 0.0, ends))
+        return unless_lost(np.where(kinked & (np.sign(thetas) * np.sign(ends) < 0), 0.0, ends))
 
     def look(
         self,
