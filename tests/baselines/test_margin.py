@@ -8,7 +8,7 @@ import pytest
 import rocerf
 from problems import random_training_set, refused_people
 from rocerf import FeatureSchema, LogisticModel, NeuralModel
-from rocerf.baselines import Margin, Scfe
+from rocerf.baselines import Margin, Scfe, margin_of_cost
 from rocerf.errors import OptionError
 from rocerf.evaluation.methods import MethodOptions, explainer_named
 from rocerf.recourse.result import Status
@@ -35,6 +35,27 @@ def test_without_a_margin_it_is_the_plain_counterfactual() -> None:
     model = LogisticModel.fit(random_training_set(0), C=1.0)
     people = refused_people(model, 0, 6)
     np.testing.assert_array_equal(Margin(model, margin=0).explain(people).matrix, Scfe(model).explain(people).matrix)
+
+
+@pytest.mark.parametrize("cost", ["l2", "l1"])
+def test_a_rival_at_one_price_is_the_margin_that_costs_as_much(cost: str) -> None:
+    """Oracle: costs of a linear model are affine in the margin, so two prices give the slope."""
+    model = LogisticModel.fit(random_training_set(1), C=2.0)
+    people = refused_people(model, 1, 8)
+    none, one = (Margin(model, margin=m, cost=cost).explain(people).costs.mean() for m in (0.0, 1.0))
+    for wanted in (1.3 * none, 4.0 * none):
+        rival = margin_of_cost(model, people, wanted, cost=cost)
+        assert rival.margin == pytest.approx((wanted - none) / (one - none), rel=5e-3)
+        assert (1 - 1e-3) * wanted <= rival.explain(people).costs.mean() <= wanted
+    with pytest.raises(OptionError, match="plain counterfactual asks for"):
+        margin_of_cost(model, people, 0.5 * none, cost=cost)
+
+
+def test_a_rival_at_a_high_price_is_looked_for_far_above_the_usual_margin() -> None:
+    model = LogisticModel.fit(random_training_set(0), C=1.0)
+    people = refused_people(model, 0, 4)
+    rival = margin_of_cost(model, people, 100.0)
+    assert rival.explain(people).costs.mean() == pytest.approx(100.0, rel=2e-3)
 
 
 def test_a_network_s_points_clear_the_margin_and_cost_more() -> None:

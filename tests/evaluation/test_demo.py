@@ -48,12 +48,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Demo]:
 def test_the_figures_are_sane(demo: Demo) -> None:
     assert (demo.denied, demo.applicants, demo.trials, demo.seed) == (PEOPLE, 200, 3, 0)
     assert 0.7 < demo.accuracy < 0.85
-    promises = ["plain", "first_order", "first_order", "retrained", "retrained", "certified"]
+    promises = ["plain", "plain", "first_order", "first_order", "retrained", "retrained", "certified"]
     assert [method.recourses.settings.promise for method in demo.methods] == promises
-    assert [method.recourses.settings.k for method in demo.methods] == [0, 4, 16, 4, 16, 1]
+    assert [method.recourses.settings.k for method in demo.methods] == [0, 0, 4, 16, 4, 16, 1]
     costs = np.array([method.recourses.costs for method in demo.methods])
     assert np.isfinite(costs).all()  # everybody is answered where everything may change
-    plain, first, first_more, kept, kept_more, proven = costs
+    plain, rival, first, first_more, kept, kept_more, proven = costs
+    assert rival.mean() == pytest.approx(kept.mean(), rel=2e-3)  # for the same money
+    assert np.ptp(demo.method("margin").recourses.scores) < 0.01  # and one margin for everybody
     assert (plain < proven).all()
     assert (plain < first).all()
     assert (first < kept).all()
@@ -133,7 +135,7 @@ def test_the_seed_decides_the_deletions_and_nobody_is_named(
     calls: list[tuple[str, int, int]] = []
     first, other = small(progress=lambda *call: calls.append(call)), small(seed=1).to_dict()
     assert calls[:16] == [("random deletions", done, 16) for done in range(1, 17)]
-    assert calls[16:] == [("worst deletions", done, 3) for done in range(1, 4)]
+    assert calls[16:] == [("worst deletions", done, 4) for done in range(1, 5)]
     assert other["methods"][0]["validity"] != first.to_dict()["methods"][0]["validity"]
     assert other["methods"][0]["mean_cost"] == first.methods[0].mean_cost
     data = rocerf.load_dataset("german")

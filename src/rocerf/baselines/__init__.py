@@ -6,10 +6,10 @@ paper's own method as its code runs it is :class:`AuthorsRocerf`; solved well it
 """
 
 from rocerf.baselines.cchvae import CChvae
-from rocerf.baselines.margin import Margin
+from rocerf.baselines.margin import Margin, margin_of_cost
 from rocerf.baselines.registry import register_baseline
 from rocerf.baselines.roar import ParameterBox, Roar
 from rocerf.baselines.rocerf_authors import AuthorsRocerf
 from rocerf.baselines.scfe import Scfe
 
-__all__ = ["AuthorsRocerf", "CChvae", "Margin", "ParameterBox", "Roar", "Scfe", "register_baseline"]
+__all__ = ["AuthorsRocerf", "CChvae", "Margin", "ParameterBox", "Roar", "Scfe", "margin_of_cost", "register_baseline"]

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: retrained without a random 0.5 % of the rows. Networks need more, since each training begins elsewhere.
 LINEAR, OTHERS = 0.2, 2.0
 
+#: How near :func:`margin_of_cost` comes to the mean cost that it is given.
+CLOSE = 1e-3
+
 
 class Margin:
     """Nearest point whose score is at least ``margin``; same ``explain`` as :class:`rocerf.Rocerf`.
@@ -92,6 +95,49 @@ class Margin:
     def _reason(self, status: Status, reason: str) -> str:
         """Rocerf's own words speak of deletions."""
         return Said.of("baselines.margin_not_reached", margin=self.margin) if status is Status.NOT_ROBUST else reason
+
+
+def margin_of_cost(
+    model: Refittable, X: ArrayLike | pd.DataFrame, mean_cost: float, *, cost: str = "l2", seed: int = 0
+) -> Margin:
+    """The constant margin that asks the people X (P, d) for as much on average as ``mean_cost``: a rival at one price.
+
+    Found by halving, to a thousandth of the cost and never above it. A cost that the plain counterfactual exceeds
+    already is an :class:`~rocerf.errors.OptionError`.
+
+    Examples
+    --------
+    >>> import rocerf
+    >>> data = rocerf.load_dataset("german")
+    >>> model = rocerf.LogisticModel.fit(data.train)
+    >>> denied = data.test.X[model.predict(data.test.X) == 0]
+    >>> rival = margin_of_cost(model, denied, 0.9)
+    >>> bool(0.899 <= rival.explain(denied).costs.mean() <= 0.9)
+    True
+    """
+
+    def asked(margin: float) -> float:
+        recourses = Margin(model, margin=margin, cost=cost, seed=seed).explain(X)
+        # Who cannot be answered with so much of a margin would have to pay more than anything.
+        return float(recourses.costs[recourses.answered].mean()) if recourses.answered.all() else float("inf")
+
+    low, high = 0.0, usual_margin(model)
+    paid = asked(low)
+    if paid > mean_cost:
+        raise OptionError(
+            f"Expected a mean cost of at least {paid:.4g}, which the plain counterfactual asks for, got "
+            f"{mean_cost:.4g}; give that of a promise."
+        )
+    while (more := asked(high)) <= mean_cost:
+        low, paid, high = high, more, 2 * high
+    # The second condition ends it where costs jump, between categories for instance.
+    while paid < (1 - CLOSE) * mean_cost and high - low > CLOSE**2 * high:
+        middle = (low + high) / 2
+        if (more := asked(middle)) <= mean_cost:
+            low, paid = middle, more
+        else:
+            high = middle
+    return Margin(model, margin=low, cost=cost, seed=seed)
 
 
 def usual_margin(model: Refittable) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocerf.baselines.margin import margin_of_cost
 from rocerf.baselines.scfe import Scfe
 from rocerf.data.datasets import Dataset, load_dataset
 from rocerf.data.schema import Direction, FeatureSchema, Kind
@@ -30,6 +31,12 @@ WAYS = (
     ("certified", 1),
 )
 
+#: The promise whose price the constant margin is given: the simplest rival, for the same money.
+PRICED_AS = "retrained 0.5%"
+
+#: What ways without a promise about deletions are called.
+SAID = {"plain": "plain counterfactual", "margin": "constant margin, mean cost of retrained, k = {k}"}
+
 #: How hard the adversary looks when the answers are judged; the solver's own looked less hard.
 AUDIT_EFFORT = "thorough"
 
@@ -41,8 +48,8 @@ MOST_DELETIONS = 24
 class Method:
     """One way of giving recourse, with its answers and how they fared.
 
-    ``audited`` are the scores after the worst deletion found of at most k rows (for the plain counterfactual, of the
-    smallest k shown); ``survived`` is the number of worst-case deletions each point withstood.
+    ``audited`` are the scores after the worst deletion found of at most k rows (without a promise, of the smallest k
+    shown); ``survived`` is the number of worst-case deletions each point withstood.
     """
 
     name: str
@@ -185,7 +192,8 @@ def _recourses(model: LogisticModel, denied: Any, seed: int) -> dict[str, Recour
     found = {"plain": Scfe(model).explain(denied)}
     for promise, k in WAYS:
         found[f"{promise} {k}"] = Rocerf(model, k, promise=promise, seed=seed).explain(denied)
-    return found
+    price = float(found[PRICED_AS].costs[found[PRICED_AS].answered].mean())
+    return {"plain": found.pop("plain"), "margin": margin_of_cost(model, denied, price).explain(denied), **found}
 
 
 def _audited(model: LogisticModel, key: str, recourses: Recourses, validity: tuple[Validity, ...], seed: int) -> Method:
@@ -195,7 +203,7 @@ def _audited(model: LogisticModel, key: str, recourses: Recourses, validity: tup
     k = settings.k or Rocerf(model, WAYS[0][1], promise="first_order").k
     audit = Adversary(model, k, effort=AUDIT_EFFORT, seed=seed + 1).attack_all(points)
     survived = largest_survived(model, points, MOST_DELETIONS, effort="normal", seed=seed + 1)
-    name = "plain counterfactual" if key == "plain" else f"{settings.promise}, k = {settings.k}"
+    name = SAID[key].format(k=k) if key in SAID else f"{settings.promise}, k = {settings.k}"
     return Method(name, key, recourses, validity, k, audit.scores, survived)
 
 
