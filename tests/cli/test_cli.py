@@ -137,7 +137,7 @@ def test_demo_json_is_the_only_thing_printed(run: Any, tmp_path: Path) -> None:
     assert (document["trials"], document["seed"], document["denied"]) == (2, 3, 1)
     assert document["report"] == str(Path("out") / "demo.html")
     assert (tmp_path / "out" / "demo.html").is_file()
-    assert [method["k"] for method in document["methods"]] == [0, 4, 16, 4, 16, 1]
+    assert [method["k"] for method in document["methods"]] == [0, 0, 4, 16, 4, 16, 1]
 
 
 def test_datasets_lists_every_data_set(run: Any) -> None:

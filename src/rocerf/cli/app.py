@@ -164,7 +164,7 @@ def demo(
     title = (
         f"German Credit: {result.summary}. Still accepted after deleting rows "
         f"and retraining, in %: at random ({trials} times each share), and by the worst deletion found of at most k "
-        "rows (people of all)"
+        "rows (people of all). The constant margin is as wide as the mean cost of the smaller retrained pays for"
     )
     random = [f"{v.fraction:.1%}" for v in result.methods[0].validity[1:]]
     table = new_table(title, ["promise", "cost", *random, "worst k"])

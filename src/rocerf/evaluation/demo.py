@@ -35,7 +35,7 @@ WAYS = (
 PRICED_AS = "retrained 0.5%"
 
 #: What ways without a promise about deletions are called.
-SAID = {"plain": "plain counterfactual", "margin": "constant margin, mean cost of retrained, k = {k}"}
+SAID = {"plain": "plain counterfactual", "margin": "constant margin"}
 
 #: How hard the adversary looks when the answers are judged; the solver's own looked less hard.
 AUDIT_EFFORT = "thorough"
@@ -203,7 +203,7 @@ def _audited(model: LogisticModel, key: str, recourses: Recourses, validity: tup
     k = settings.k or Rocerf(model, WAYS[0][1], promise="first_order").k
     audit = Adversary(model, k, effort=AUDIT_EFFORT, seed=seed + 1).attack_all(points)
     survived = largest_survived(model, points, MOST_DELETIONS, effort="normal", seed=seed + 1)
-    name = SAID[key].format(k=k) if key in SAID else f"{settings.promise}, k = {settings.k}"
+    name = SAID.get(key, f"{settings.promise}, k = {settings.k}")
     return Method(name, key, recourses, validity, k, audit.scores, survived)
 
 
