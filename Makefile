@@ -72,6 +72,7 @@ format: $(VENV)/dev.stamp
 bench: $(VENV)/core.stamp
 	$(BIN)/python -m benchmarks.first_order
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.retrained
+	$(FIND_COMPAS) $(BIN)/python -m benchmarks.retrained --rivals
 	$(BIN)/python -m benchmarks.growth 10000x20 100000x20 1000000x20 5000x500
 	$(BIN)/python -m benchmarks.out_of_core 1e5 1e6
 	$(BIN)/python -m benchmarks.yardsticks

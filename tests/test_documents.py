@@ -118,6 +118,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "out_of_core",
         "own_fits",
         "recourse_bench",
+        "rivals",
         "scorecards",
         "searched_on",
         "service_load",
@@ -157,6 +158,13 @@ def test_every_recorded_run_kept_its_limits() -> None:
         assert row["first_order"]["survive"] == row["plain"]["survive"] == 0
         allowed = {"german": 1.10, "compas": 1.10, "adult": 1.05}.get(name, np.inf)
         assert row["retrained"]["mean_cost"] <= allowed * row["first_order"]["mean_cost"]
+    for name, row in results["rivals"]["measured"].items():
+        if name != "audit_seed":
+            assert row["retrained"]["survive"] == row["answered"]
+            assert row["margin"]["mean_cost"] == pytest.approx(row["retrained"]["mean_cost"], rel=2e-3)
+            assert row["margin"]["survive"] < row["answered"]  # else README has to say that it does as well
+            assert row["margin_enough"]["survive"] == row["answered"]
+            assert row["margin_enough"]["mean_cost"] > row["retrained"]["mean_cost"]
     assert results["retrained"]["measured"]["speed"]["passes_a_person"] <= 40
     assert results["first_order"]["measured"]["call"]["floors"] <= 6
     assert results["first_order"]["measured"]["peak_gib"] <= 1.5

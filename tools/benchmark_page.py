@@ -28,8 +28,9 @@ PARTS = (
         "Logistic regression, the paper's setting: train scaler, C = 1, k = 0.5 % of the rows, L2 cost in "
         "standard deviations. Random: 100 deletions, each exactly retrained. Worst: a thorough adversary with "
         "another seed than the solver's.",
-        "make validity && python -m benchmarks.retrained && python -m benchmarks.first_order",
-        ("validity", "retrained", "first_order"),
+        "make validity && python -m benchmarks.retrained && python -m benchmarks.retrained --rivals && "
+        "python -m benchmarks.first_order",
+        ("validity", "retrained", "rivals", "first_order"),
         "promises.md",
         "README.md",
     ),

@@ -30,7 +30,7 @@ def record(name: str) -> Any:
 
 def promises_table() -> str:
     """Cost and survival of each promise, for the README."""
-    validity, survival = record("validity"), record("retrained")["survival"]
+    validity, survival, rivals = record("validity"), record("retrained")["survival"], record("rivals")
     lines = [
         _row(
             "table",
@@ -52,7 +52,25 @@ def promises_table() -> str:
             label = "none (plain counterfactual)" if promise == "plain" else f"`{promise}`"
             survive = f"{worst['survive']} of {worst['answered']}"
             lines.append(_row(*shown, label, f"{worst['mean_cost']:.3f}", random, survive))
-    return "\n".join([*lines, "", _speed_and_reach(), "", _networks()]) + "\n"
+        rival, of = rivals[key]["margin"], rivals[key]["answered"]
+        survive = f"{rival['survive']} of {of}"
+        lines.append(_row("", "", "", "a constant margin, same cost", f"{rival['mean_cost']:.3f}", "-", survive))
+    return "\n".join([*lines, "", _rival(rivals), "", _speed_and_reach(), "", _networks()]) + "\n"
+
+
+def _rival(rivals: Any) -> str:
+    """What the simplest rival asks for where all of its points survive, too."""
+    more = {
+        key: rivals[key].get("margin_enough", rivals[key]["margin"])["mean_cost"]
+        / rivals[key]["retrained"]["mean_cost"]
+        - 1
+        for key in NAMES
+    }
+    said = ", ".join(f"{share:.0%} on {NAMES[key]}" for key, share in more.items())
+    return (
+        "A constant margin, the same for everybody, is the simplest rival. Wide enough for all of its points to "
+        f"survive the same adversary, it costs more than `retrained`: {said}."
+    )
 
 
 def home_table() -> str:
