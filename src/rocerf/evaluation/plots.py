@@ -54,8 +54,8 @@ def draw_survival(methods: Sequence[Method], most: int) -> str:
         right.set_xlim(-0.3, most + 0.3)
         for axes in (left, right):
             axes.set_ylim(-4, 105)
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        handles, labels = right.get_legend_handles_labels()  # plain lines, long enough for dashes to be seen
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.4, frameon=False)
         return svg_text(figure)
 
 
