@@ -67,11 +67,11 @@ class Rocerf:
         Deletions to withstand: a number, or a share of the training rows such as "0.5%" (rounded up). Only for
         "simulated" may it be left out: up to 5 % of the rows.
     promise : str or promise object
-        For every model "retrained" (withstood every deletion the adversary could find, each truly retrained), "simulated"
-        (accepted by nearly all models retrained after random deletions of 0 to k rows, on average over these numbers)
-        and "plain" (nothing about deletions). For logistic models "certified" (proven for all deletions, where the
-        proof closes); for these and networks "first_order" (the paper's estimate); for whatever is not linear
-        "local_linear" (the paper's stand-in for networks). Options: the classes of :mod:`rocerf.promises`.
+        For every model "retrained" (withstood every deletion the adversary could find, each truly retrained),
+        "simulated" (accepted by nearly all models retrained after random deletions of 0 to k rows, on average over
+        these numbers) and "plain" (nothing about deletions). For logistic models "certified" (proven for all
+        deletions, where the proof closes); for these and networks "first_order" (the paper's estimate); for whatever is
+        not linear "local_linear" (the paper's stand-in for networks). Options: the classes of :mod:`rocerf.promises`.
     delta : float or "calibrate"
         Margin the promise must keep above the acceptance boundary, in score units; "calibrate" chooses it by
         retraining after random deletions.
