@@ -21,9 +21,9 @@ from rocerf.data.column_statistics import runner_for
 from rocerf.deletion.edge_rows import EdgeRows
 from rocerf.deletion.near_rows import NearRows
 from rocerf.deletion.threshold_pass import RowValues, block_people, block_rows, sampled_rows, worst_by_threshold
-from rocerf.deletion.worst_rows import WorstRows, find_worst_rows
+from rocerf.deletion.worst_rows import AT_A_TIME, WorstRows, find_worst_rows
 from rocerf.models.model import ExactModel, Model
-from rocerf.passes import SERIAL, chunks
+from rocerf.passes import SERIAL, Room, chunks
 from rocerf.types import Array, Places
 
 #: Rows handled at a time, so that working memory does not grow with n.
@@ -139,10 +139,11 @@ class EffectValues(RowValues):
 
     def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
         """As :meth:`RowValues.blocks`."""
-        found = self.gradients(rows)
+        found, room = self.gradients(rows), Room()
         for part in chunks(len(found), block_rows(len(self))):
             for people in block_people(len(self)):
-                yield rows.start + part.start, people.start, self.solved[people] @ found[part].T
+                values = room("values", people.stop - people.start, part.stop - part.start)
+                yield rows.start + part.start, people.start, np.matmul(self.solved[people], found[part].T, out=values)
 
 
 def sorted_rows(positions: Places) -> tuple[Places, Places]:
@@ -228,10 +229,12 @@ class StreamedRowEffects:
 
     def _note(self, positions: Places) -> None:
         """Rows that may be among the worst for others, unless they are more than there is room for."""
-        if not self.crowded:
-            noted = sorted_rows(np.concatenate([self._noted, positions]))[0]
-            self.crowded = len(noted) > self._room
-            self._noted, self._few = noted[:0] if self.crowded else noted, None
+        for part in () if self.crowded else chunks(len(positions), AT_A_TIME):
+            self._noted, self._few = sorted_rows(np.concatenate([self._noted, positions[part]]))[0], None
+            self.crowded = len(self._noted) > self._room
+            if self.crowded:
+                self._noted = self._noted[:0].copy()
+                return
 
     @property
     def _room(self) -> int:
@@ -261,14 +264,19 @@ class StreamedRowEffects:
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""
-        chosen, places = sorted_rows(worst.positions)
-        indicator = csr_array((np.ones(len(places)), places, worst.starts), shape=(len(worst), len(chosen))).tocsc()
+        order = np.argsort(worst.positions)
+        rows = worst.positions[order]
+        owners = np.repeat(np.arange(len(worst), dtype=np.min_scalar_type(len(worst))), worst.counts)[order]
+        del order  # where k is large, as large as what it sorts
 
-        def of_chunk(rows: slice) -> Array:
-            return np.asarray(indicator[:, rows] @ self._model.row_gradients(chosen[rows]))
+        def of_chunk(part: slice) -> Array:
+            chosen, places = sorted_rows(rows[part])
+            shape = len(worst), len(chosen)
+            indicator = csr_array((np.ones(len(places)), (owners[part], places)), shape=shape)
+            return np.asarray(indicator @ self._gradients(chosen))
 
         # Rows that are looked up by their numbers, in this process: they are few.
-        sums: Array = SERIAL.run(of_chunk, operator.add, chunks(len(chosen), self._chunk))
+        sums: Array = SERIAL.run(of_chunk, operator.add, chunks(len(rows), self._chunk))
         shifts = self._curvature.solve(sums)
         if self._asked is not None and worst is self._asked.worst:
             self.edges, self._asked = self._asked.edges(shifts, self._effects_of, self._room), None

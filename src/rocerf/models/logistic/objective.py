@@ -201,9 +201,12 @@ class LogisticObjective:
     def row_gradients(self, theta: Array, rows: slice | Places) -> Array:
         """``g_i`` for these rows, shape (m, p)."""
         x, sign, weight = self._rows(rows)
-        residual = weight * self.loss.residual(x @ theta, sign)
+        x *= (weight * self.loss.residual(x @ theta, sign))[:, None]  # a design makes its rows anew each time
         shares = self.penalty.per_row * self.penalised * theta
-        return x * residual[:, None] + shares + self.penalty.l1_per_row * self.l1_penalised * np.sign(theta)
+        shares += self.penalty.l1_per_row * self.l1_penalised * np.sign(theta)
+        if shares.any():
+            x += shares
+        return x
 
     def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
         """Newton's method with backtracking, from ``start``, to :data:`TOLERANCE`."""
