@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -20,8 +20,10 @@ from scipy.sparse import csr_array
 from rocerf.data.column_statistics import runner_for
 from rocerf.deletion.edge_rows import EdgeRows
 from rocerf.deletion.near_rows import NearRows
+from rocerf.deletion.streamed_rows import StreamedRows
 from rocerf.deletion.threshold_pass import RowValues, block_people, block_rows, sampled_rows, worst_by_threshold
 from rocerf.deletion.worst_rows import AT_A_TIME, WorstRows, find_worst_rows
+from rocerf.models.logistic.objective import LogisticObjective
 from rocerf.models.model import ExactModel, Model
 from rocerf.passes import SERIAL, Room, chunks
 from rocerf.types import Array, Places
@@ -119,11 +121,58 @@ class RowEffects:
         return ordered
 
 
+class RowGradients(Protocol):
+    """The gradients of rows; whoever works on a chunk may receive them pickled."""
+
+    def __call__(self, rows: Any) -> Array:
+        """Those of these rows, (m, p)."""
+        ...
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
+        """First row and gradients (m, p) of the blocks of a chunk, which stay in cache with a number for each person;
+        the next one may be written over them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GradientsOfModel(RowGradients):
+    """As any model gives them."""
+
+    of_rows: Callable[[Any], Array]
+
+    def __call__(self, rows: Any) -> Array:
+        """As :meth:`RowGradients.__call__`."""
+        return self.of_rows(rows)
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
+        """As :meth:`RowGradients.blocks`."""
+        found = self.of_rows(rows)
+        for part in chunks(len(found), block_rows(people)):
+            yield rows.start + part.start, found[part]
+
+
+@dataclass(frozen=True, eq=False)
+class GradientsOfObjective(RowGradients):
+    """Those of an objective, which is known without the ids, that are as many as the rows."""
+
+    objective: LogisticObjective
+    theta: Array
+
+    def __call__(self, rows: Any) -> Array:
+        """As :meth:`RowGradients.__call__`."""
+        return self.objective.row_gradients(self.theta, rows)
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
+        """As :meth:`RowGradients.blocks`."""
+        for own, *found in StreamedRows.of(self.objective).blocks(rows, people):
+            yield own.start, self.objective.gradients_from(self.theta, *found)
+
+
 @dataclass(frozen=True, eq=False)
 class EffectValues(RowValues):
     """``beta'H^-1 g_i`` of all rows for P people, whose gradients were solved for (P, p)."""
 
-    gradients: Callable[[Any], Array]
+    gradients: RowGradients
     solved: Array
 
     def __len__(self) -> int:
@@ -139,11 +188,11 @@ class EffectValues(RowValues):
 
     def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
         """As :meth:`RowValues.blocks`."""
-        found, room = self.gradients(rows), Room()
-        for part in chunks(len(found), block_rows(len(self))):
+        room = Room()
+        for start, found in self.gradients.blocks(rows, len(self)):
             for people in block_people(len(self)):
-                values = room("values", people.stop - people.start, part.stop - part.start)
-                yield rows.start + part.start, people.start, np.matmul(self.solved[people], found[part].T, out=values)
+                values = room("values", people.stop - people.start, len(found))
+                yield start, people.start, np.matmul(self.solved[people], found.T, out=values)
 
 
 def sorted_rows(positions: Places) -> tuple[Places, Places]:
@@ -256,11 +305,10 @@ class StreamedRowEffects:
         return vectors
 
     @property
-    def _gradients(self) -> Callable[[Any], Array]:
-        """The gradients of rows: of an objective that is known without the ids, which are as many as the rows."""
+    def _gradients(self) -> RowGradients:
         if isinstance(self._model, ExactModel):
-            return partial(self._model.objective.row_gradients, self._model.theta)
-        return self._model.row_gradients
+            return GradientsOfObjective(self._model.objective, self._model.theta)
+        return GradientsOfModel(self._model.row_gradients)
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""

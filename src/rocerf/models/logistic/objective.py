@@ -200,8 +200,11 @@ class LogisticObjective:
 
     def row_gradients(self, theta: Array, rows: slice | Places) -> Array:
         """``g_i`` for these rows, shape (m, p)."""
-        x, sign, weight = self._rows(rows)
-        x *= (weight * self.loss.residual(x @ theta, sign))[:, None]  # a design makes its rows anew each time
+        return self.gradients_from(theta, *self._rows(rows))
+
+    def gradients_from(self, theta: Array, x: Array, sign: Array, weight: Array | float) -> Array:
+        """The same of design rows (m, p), signs and weights at hand; written over the rows."""
+        x *= (weight * self.loss.residual(x @ theta, sign))[:, None]
         shares = self.penalty.per_row * self.penalised * theta
         shares += self.penalty.l1_per_row * self.l1_penalised * np.sign(theta)
         if shares.any():
