@@ -22,7 +22,7 @@ from rocerf.deletion.edge_rows import EdgeRows
 from rocerf.deletion.near_rows import NearRows
 from rocerf.deletion.streamed_rows import StreamedRows
 from rocerf.deletion.threshold_pass import RowValues, block_people, block_rows, sampled_rows, worst_by_threshold
-from rocerf.deletion.worst_rows import AT_A_TIME, WorstRows, find_worst_rows
+from rocerf.deletion.worst_rows import WorstRows, find_worst_rows
 from rocerf.models.logistic.objective import LogisticObjective
 from rocerf.models.model import ExactModel, Model
 from rocerf.passes import SERIAL, Room, chunks
@@ -43,6 +43,10 @@ DISK_CHUNK_BYTES = 8 * 2**20
 
 #: Rows noted for each person that is asked about, as a multiple of k, and bytes of the effects that are kept of them.
 NOTED, NOTED_BYTES = 1.25, 128 * 2**20
+
+#: Rows noted in one question for all people together, beyond which theirs are no longer held against each other: who
+#: looks for the worst among the rows of all keeps a list of several times k for each.
+NOTED_AT_ONCE = 2**21
 
 
 class Effects(Protocol):
@@ -278,12 +282,11 @@ class StreamedRowEffects:
 
     def _note(self, positions: Places) -> None:
         """Rows that may be among the worst for others, unless they are more than there is room for."""
-        for part in () if self.crowded else chunks(len(positions), AT_A_TIME):
-            self._noted, self._few = sorted_rows(np.concatenate([self._noted, positions[part]]))[0], None
-            self.crowded = len(self._noted) > self._room
-            if self.crowded:
-                self._noted = self._noted[:0].copy()
-                return
+        if not self.crowded:
+            self.crowded = len(positions) > NOTED_AT_ONCE
+            noted = self._noted if self.crowded else sorted_rows(np.concatenate([self._noted, positions]))[0]
+            self.crowded |= len(noted) > self._room
+            self._noted, self._few = np.empty(0, np.intp) if self.crowded else noted, None
 
     @property
     def _room(self) -> int:
