@@ -160,7 +160,9 @@ def feature_columns(dataset: Any, columns: Iterable[str] | None, besides: Sequen
     """The columns asked for, by default all but the label, the ids and the weights; each of numbers."""
     schema = dataset.schema
     if isinstance(columns, str):
-        raise ColumnError(f"Expected a list of feature columns, got {columns!r} alone; put it in a list: [{columns!r}].")
+        raise ColumnError(
+            f"Expected a list of feature columns, got {columns!r} alone; put it in a list: [{columns!r}]."
+        )
     names = [name for name in schema.names if name not in besides] if columns is None else list(columns)
     for name in (*names, *filter(None, besides)):
         if schema.names.count(name) != 1:
@@ -226,7 +228,9 @@ def check_label(dataset: Any, label: str) -> None:
     """Refuse labels that are no single values."""
     kind = dataset.schema.field(label).type if label in dataset.schema.names else None
     if kind is not None and pyarrow().types.is_nested(kind):
-        raise LabelError(f"Expected a single value as the label of a row, got {kind} in column {label!r}; name another.")
+        raise LabelError(
+            f"Expected a single value as the label of a row, got {kind} in column {label!r}; name another."
+        )
 
 
 def numbers_in(batch: Any, columns: Sequence[str], where: str) -> Array:

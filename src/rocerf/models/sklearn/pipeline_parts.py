@@ -221,7 +221,9 @@ class PipelineParts:
 
     def retrained_without(self, rows: NDArray[np.intp]) -> PipelineParts:
         """What the model retrained without these rows has, where its preprocessing stays."""
-        recipe = None if self.recipe is None else self.recipe.keeping(np.delete(np.arange(len(self.recipe.frame)), rows))
+        recipe = (
+            None if self.recipe is None else self.recipe.keeping(np.delete(np.arange(len(self.recipe.frame)), rows))
+        )
         images = None if self.stored_images is None else np.delete(self.stored_images, rows, axis=0)
         return replace(self, deployed=None, recipe=recipe, stored_images=images)
 
