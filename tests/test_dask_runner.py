@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,46 @@ def test_a_worker_killed_in_the_middle_of_a_pass(tmp_path: Path) -> None:
         found = DaskRunner(known).run(partial, lambda one, two: one + two, chunks(40, 2))
     assert marker.exists()
     assert found == sum(range(40))
+
+
+def test_all_workers_killed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others come in their place, at other addresses: tasks that were meant for the dead must not wait for them."""
+    monkeypatch.setattr(dask_runner, "LOOK", 0.5)
+    monkeypatch.setattr(dask_runner, "STRANDED", 1.0)
+
+    def partial(rows: slice) -> int:
+        (tmp_path / f"{os.getpid()}").write_text("begun")
+        time.sleep(0.2)
+        return sum(range(40)[rows])
+
+    def kill(pids: list[int]) -> None:
+        while len(list(tmp_path.iterdir())) < len(pids):
+            time.sleep(0.01)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+    with cluster() as made, distributed.Client(made) as known:
+        pids = list(known.run(os.getpid).values())
+        killer = Thread(target=kill, args=(pids,))
+        killer.start()
+        found = DaskRunner(known).run(partial, lambda one, two: one + two, chunks(40, 2))
+        killer.join()
+        assert not set(pids) & set(known.run(os.getpid).values())
+    assert found == sum(range(40))
+
+
+def test_no_worker_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_runner, "LOOK", 0.2)
+    monkeypatch.setattr(dask_runner, "PATIENCE", 1.0)
+
+    def partial(rows: slice) -> int:
+        time.sleep(5.0)
+        return 1
+
+    with cluster() as made, distributed.Client(made) as known:
+        Timer(0.5, made.scale, (0,)).start()
+        with pytest.raises(RunnerError, match="nothing was computed"):
+            DaskRunner(known).run(partial, lambda one, two: one + two, chunks(40, 2))
 
 
 def test_an_error_of_the_pass_itself_comes_out(client: Any) -> None:

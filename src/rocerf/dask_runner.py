@@ -16,6 +16,7 @@ import io
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import count
+from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,6 +37,10 @@ TASKS_A_THREAD = 4
 
 #: Seconds without a worker after which a pass is given up, and times that a task may take its worker with it.
 PATIENCE, RETRIES = 30.0, 3
+
+#: Seconds between looks at who works on a pass, and without anybody who does, though there are workers, after which it
+#: is sent again.
+LOOK, STRANDED = 2.0, 6.0
 
 
 def distributed() -> Any:
@@ -70,7 +75,7 @@ class DaskRunner:
         if sent is None or len(chunks) == 1:
             return Threads().run(partial, merge, chunks)
         try:
-            found: T = self._twice(sent, chunks)
+            found: T = self._finished(sent, chunks)
         except (Exception, distributed().CancelledError) as error:
             if self.client.status == "running" and not _lost(error):
                 raise
@@ -81,14 +86,17 @@ class DaskRunner:
             ) from error
         return found
 
-    def _twice(self, sent: bytes, chunks: Sequence[slice]) -> Any:
-        """Once more, with its parameters in every task, if those that were scattered went with their workers."""
-        try:
-            return self._sent(sent, chunks, scattered=len(sent) >= SCATTERED)
-        except distributed().CancelledError:
-            if len(sent) < SCATTERED or self.client.status != "running":
-                raise
-            return self._sent(sent, chunks, scattered=False)
+    def _finished(self, sent: bytes, chunks: Sequence[slice]) -> Any:
+        """Once more, with its parameters in every task, if a pass was lost with its workers."""
+        package = distributed()
+        gone = package.CancelledError, package.comm.CommClosedError, _StrandedError
+        for attempt in range(RETRIES):
+            try:
+                return self._sent(sent, chunks, scattered=attempt == 0 and len(sent) >= SCATTERED)
+            except gone:
+                if self.client.status != "running" or attempt + 1 == RETRIES:
+                    raise
+        raise AssertionError
 
     def _sent(self, sent: bytes, chunks: Sequence[slice], *, scattered: bool) -> Any:
         client = self.client
@@ -106,18 +114,34 @@ class DaskRunner:
                 _part, what, chunks[at : at + size], workers=[own], allow_other_workers=True, **options
             )
             level.append(task)
-        done, total = count(1), len(level)
+        done, total, keys = count(1), len(level), {task.key for task in level}
         for task in level:
             task.add_done_callback(lambda _: tell_of(next(done), total))
         while len(level) > 1:
             pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
             level = [client.submit(_merged, what, *pair, **options) if len(pair) > 1 else pair[0] for pair in pairs]
-        return level[0].result()
+            keys |= {task.key for task in level}
+        return self._waited_for(level[0], keys)
+
+    def _waited_for(self, task: Any, keys: set[Any]) -> Any:
+        """The result of the last of these tasks, as long as somebody works on one of them.
+
+        Tasks that wait for a worker while there is none wait for that very one, and for ever if others take its place.
+        """
+        idle, done = 0.0, Event()
+        task.add_done_callback(lambda _: done.set())
+        while not done.wait(LOOK):
+            busy = {key for own in self.client.processing().values() for key in own}
+            idle = idle + LOOK if busy.isdisjoint(keys) else 0.0
+            if idle >= (STRANDED if self.client.nthreads() else PATIENCE):
+                raise _StrandedError(f"no worker has taken up the pass for {idle:.0f} seconds")
+        return task.result()
 
 
 def _lost(error: BaseException) -> bool:
     """Whether an error is about the cluster, and not from the pass itself."""
-    return type(error).__module__.startswith(("distributed", "asyncio", "tornado")) or isinstance(error, TimeoutError)
+    known = isinstance(error, TimeoutError | _StrandedError)
+    return known or type(error).__module__.startswith(("distributed", "asyncio", "tornado"))
 
 
 def _part(sent: bytes, chunks: Sequence[slice]) -> Any:
@@ -134,6 +158,10 @@ def _merged(sent: bytes, one: Any, two: Any) -> Any:
     from cloudpickle import loads
 
     return loads(sent)[1](one, two)
+
+
+class _StrandedError(Exception):
+    """A pass that nobody works on."""
 
 
 class _TooLargeError(Exception):

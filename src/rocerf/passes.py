@@ -10,6 +10,7 @@ Another runner (a cluster, say) is one file: an object with ``run``, and ``regis
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections import deque
@@ -19,6 +20,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
 from rocerf.types import Progress
@@ -161,6 +165,25 @@ def added(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     (3, ['a', 'b'])
     """
     return tuple(map(operator.add, first, second))
+
+
+class Room:
+    """Arrays that are filled anew for every block of a chunk.
+
+    Where freed memory goes back to the system at once, as on the workers of a Dask cluster, asking for it again takes
+    longer than the arithmetic.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def __call__(self, name: str, *shape: int, kind: Any = np.float64) -> NDArray[Any]:
+        """An array of this shape with anything in it, the one of this name as far as that is large enough."""
+        size = math.prod(shape)
+        kept = self._kept.get(name)
+        if kept is None or len(kept) < size:
+            kept = self._kept[name] = np.empty(size, kind)
+        return kept[:size].reshape(shape)
 
 
 def workers() -> int:

@@ -14,6 +14,8 @@ from parquet_tables import table_of, written
 from rocerf import TrainingSet, load_dataset, passes
 from rocerf.cli import parquet_files
 from rocerf.cli.app import app
+from rocerf.cli.tables import read_table
+from rocerf.errors import ColumnError
 
 pytest.importorskip("pyarrow")
 
@@ -43,6 +45,18 @@ def explained(files: Path, name: str, *more: str) -> dict:
     code, said = command("explain", "--train", files / name, *NAMED, *people, *more)
     assert code == 0, said
     return json.loads(out.read_text())
+
+
+def test_partitions_of_other_columns_are_refused_also_where_rows_are_read_whole(files: Path, tmp_path: Path) -> None:
+    """PyArrow would fill a column that a partition lacks with nothing."""
+    table = pd.read_parquet(files / "rows.parquet")
+    name = table.columns[0]
+    for number in (0, 1):
+        folder = written(table, tmp_path / str(number), 3)
+        path = folder / f"part-00{number}.parquet"
+        pd.read_parquet(path).drop(columns=name).to_parquet(path, index=False)
+        with pytest.raises(ColumnError, match=f"'{name}'.*part-001"):
+            read_table(folder)
 
 
 def test_explain_and_recheck(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

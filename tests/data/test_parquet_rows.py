@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from datetime import date
 from pathlib import Path
 
@@ -94,6 +95,18 @@ def test_ids_of_any_type(table: pd.DataFrame, ids: list, tmp_path: Path) -> None
         on_disk(repeated)
 
 
+@pytest.mark.parametrize("kind", ["dictionary", "string_view", "large_string"])
+def test_texts_are_no_objects_however_they_are_written(table: pd.DataFrame, kind: str, tmp_path: Path) -> None:
+    """Which would be 60 bytes a row in memory."""
+    ids = pa.array([f"person {row}" for row in range(230)])
+    ids = ids.dictionary_encode() if kind == "dictionary" else ids.cast(getattr(pa, kind)())
+    columns = {name: table[name] for name in table.columns} | {"who": ids}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    disk = on_disk(tmp_path / "rows.parquet")
+    assert disk.ids.dtype.kind == "U"
+    assert disk.positions(["person 200"]).tolist() == [200]
+
+
 @pytest.mark.parametrize("kind", ["int64", "uint64"])
 def test_neighbours_beyond_53_bits_are_different_rows(table: pd.DataFrame, kind: str, tmp_path: Path) -> None:
     """Whole numbers of two types meet as fractions, in which these would be the same row."""
@@ -147,8 +160,13 @@ def test_a_dataset_a_file_a_list_and_partitions(table: pd.DataFrame, tmp_path: P
         ({"w": ["heavy"] * 230}, {"sample_weight": "w"}, ColumnError, "numbers as sample weights, got .*string"),
         ({"w": [None, *[1.0] * 229]}, {"sample_weight": "w"}, DataError, "missing or infinite ones in column 'w'"),
         ({}, {"columns": ["x0", "good"]}, ColumnError, "features without the label, got 'good'"),
+        ({}, {"columns": "x0"}, ColumnError, "a list of feature columns, got 'x0' alone"),
+        ({"good": [[row % 2] for row in range(230)]}, {}, LabelError, "a single value as the label of a row, got list"),
     ],
-    ids=["list ids", "compound ids", "ids that are no number", "empty letters", "weights", "no weight", "label"],
+    ids=[
+        *("list ids", "compound ids", "ids that are no number", "empty letters", "weights", "no weight", "label"),
+        *("one column as a text", "list labels"),
+    ],
 )
 def test_ids_weights_and_features_that_cannot_be(
     table: pd.DataFrame, change: dict, options: dict, error: type, said: str, tmp_path: Path
@@ -196,6 +214,8 @@ def _spoiled(table: pd.DataFrame, folder: Path, change: str) -> Path:
         part[name] = part[name].astype(str)
     elif change == "missing number":
         part.loc[part.index[3], name] = np.nan
+    elif change == "column more":
+        part["income"] = 1.0
     elif change == "third label":
         part.loc[part.index[3], "good"] = 7
     part.to_parquet(path, index=False)
@@ -208,6 +228,7 @@ def _spoiled(table: pd.DataFrame, folder: Path, change: str) -> Path:
     ("change", "error", "said"),
     [
         ("column gone", ColumnError, "none named 'x0' in .*part-002"),
+        ("column more", ColumnError, "of the first file in every partition, got 'income' besides in .*part-002"),
         ("other type", ColumnError, "'x0' to be double in every partition.*part-002"),
         ("missing number", DataError, "missing or infinite ones in column 'x0' of .*part-002"),
         ("third label", LabelError, "exactly two classes in the labels, got at least 3"),
@@ -218,6 +239,40 @@ def test_a_spoiled_partition(table: pd.DataFrame, change: str, error: type, said
     folder = _spoiled(table, tmp_path / "rows", change)
     with pytest.raises(error, match=said):
         on_disk(folder)
+
+
+def test_a_first_partition_without_a_column(table: pd.DataFrame, tmp_path: Path) -> None:
+    """Which says what the columns are: the others must not lose theirs in silence."""
+    folder = written(table, tmp_path / "rows", 5)
+    table.iloc[:46].drop(columns="x1").to_parquet(folder / "part-000.parquet", index=False)
+    with pytest.raises(ColumnError, match="got 'x1' besides in .*part-001"):
+        on_disk(folder)
+    assert on_disk(folder, columns=["x0", "x2"]).columns == ("x0", "x2")
+
+
+def test_a_list_of_paths_and_something_else(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="a list of paths or a PyArrow dataset, got int"):
+        on_disk([tmp_path / "rows.parquet", 5])
+
+
+def test_a_deletion_copies_no_column_into_memory(tmp_path: Path) -> None:
+    """Labels, ids and weights of the rows left are on the disk as the rows are."""
+    rows = 500_000
+    X = np.random.default_rng(0).normal(size=rows)
+    pq.write_table(pa.table({"x": X, "good": (X > 0).astype(int), "w": np.abs(X)}), tmp_path / "rows.parquet")
+    disk = on_disk(tmp_path / "rows.parquet", id=None, columns=["x"], sample_weight="w")
+    tracemalloc.start()
+    try:
+        left = disk.without([7, 499_999]).without([3])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * rows / 2
+    assert left.ids[[0, 3, 6, -1]].tolist() == [0, 4, 8, 499_998]
+    kept = np.delete(np.arange(rows), [3, 7, rows - 1])
+    np.testing.assert_array_equal(left.y, (X > 0)[kept])
+    np.testing.assert_array_equal(left.weights, np.abs(X)[kept])
+    assert not left.ids.flags.writeable
 
 
 def test_what_is_not_there(table: pd.DataFrame, tmp_path: Path) -> None:

@@ -106,3 +106,24 @@ def test_working_memory_is_bounded_when_the_threshold_is_loose(monkeypatch: pyte
     directions = np.ones((4, 1))
     check(find_worst_rows(directions, effects, 10), directions, effects, 10)
     assert largest < 4 * 5 * (10 + 64) + 4 * 64
+
+
+@pytest.mark.parametrize("at_a_time", [1, 30, 10**6])
+def test_many_values_are_selected_from_for_some_people_at_a_time(
+    at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows, however many entries are handled at a time; also of people who have fewer than k, or none."""
+    monkeypatch.setattr(worst_rows, "AT_A_TIME", at_a_time)
+    rng, people, k = np.random.default_rng(0), 9, 12
+    parts = []
+    for number in range(4):
+        owners = rng.choice([0, 1, 1, 1, 4, 5, 6, 8, 8], size=50)
+        parts.append((owners.astype(np.uint8), -rng.random(50), 1000 * number + rng.permutation(50)))
+    found = worst_rows.k_smallest(parts, people, k)
+    owners, values, rows = map(np.concatenate, zip(*parts, strict=True))
+    for person in range(people):
+        own = owners == person
+        smallest = np.argsort(values[own])[:k]
+        assert found.of(person).tolist() == rows[own][smallest].tolist()
+    fewer = found.smallest(5)
+    assert [fewer.of(person).tolist() for person in range(people)] == [found.of(p).tolist()[:5] for p in range(people)]

@@ -83,10 +83,13 @@ def test_a_class_that_can_vanish_makes_the_promise_impossible() -> None:
     assert FirstOrder(LogisticModel.fit(train, fit_intercept=False), 3).impossible() is None
 
 
-@pytest.mark.parametrize("room", [2**27, 8 * 4 * 40])
-def test_readings_of_few_rows_are_never_below_the_promise(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their cuts hold for everybody, also where there is no room for all rows that mattered."""
+@pytest.mark.parametrize(("room", "at_once"), [(2**27, 2**21), (8 * 4 * 40, 2**21), (2**27, 100)])
+def test_readings_of_few_rows_are_never_below_the_promise(
+    room: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their cuts hold for everybody, also where there is no room for all rows that mattered, or they are too many."""
     monkeypatch.setattr(row_effects, "NOTED_BYTES", room)
+    monkeypatch.setattr(row_effects, "NOTED_AT_ONCE", at_once)
     model = LogisticModel.fit(random_training_set(4, n=400), C=1.0)
     streamed, kept = FirstOrder(model, 12), FirstOrder(model, 12)
     streamed.effects = StreamedRowEffects(model)
@@ -101,7 +104,7 @@ def test_readings_of_few_rows_are_never_below_the_promise(room: int, monkeypatch
     kept_rows = few.rows if few is not None else edges
     assert kept_rows is not None
     assert 0 < len(kept_rows) <= room // (8 * 4)
-    assert (few is None) == (room < 2**20)
+    assert (few is None) == (room < 2**20 or at_once == 100)
     elsewhere = model.train.X + 3 * rng.normal(size=model.train.X.shape) * model.train.spread
     for points in (at, at + 0.3 * model.train.spread):
         above = streamed.read_above(points, at)
@@ -113,12 +116,13 @@ def test_readings_of_few_rows_are_never_below_the_promise(room: int, monkeypatch
             np.testing.assert_allclose(above.values, kept.read(points).values, atol=1e-9)
 
 
-@pytest.mark.parametrize("room", [2**27, 8 * 7 * 120])
+@pytest.mark.parametrize(("room", "at_once"), [(2**27, 2**21), (8 * 7 * 120, 2**21), (2**27, 100)])
 def test_streamed_effects_are_asked_a_few_times_for_the_same_recourses(
-    room: int, monkeypatch: pytest.MonkeyPatch
+    room: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where there is no room for all rows that mattered."""
+    """Also where there is no room for all rows that mattered, or they are too many to be held against each other."""
     monkeypatch.setattr(row_effects, "NOTED_BYTES", room)
+    monkeypatch.setattr(row_effects, "NOTED_AT_ONCE", at_once)
     train = random_training_set(5, n=2000, d=6)
     model = LogisticModel.fit(train, C=1.0)
     people = refused_people(model, 1, 12)

@@ -26,15 +26,13 @@ def is_parquet(path: Path) -> bool:
 
 def parquet_frame(path: Path) -> pd.DataFrame:
     """All rows of a file or a folder of files, in memory."""
-    from rocerf.data.parquet import dataset_of, reading
+    from rocerf.data.parquet import dataset_of, table_in
 
     if path.is_file():
         import pandas as pd
 
         return pd.read_parquet(path)
-    dataset = dataset_of(path)
-    with reading(path.name):
-        frame: pd.DataFrame = dataset.to_table().to_pandas()
+    frame: pd.DataFrame = table_in(dataset_of(path), path.name).to_pandas()
     return frame
 
 

@@ -126,8 +126,7 @@ class RowsOnDisk:
 
     def labels(self) -> Array:
         """Labels of the rows left, (n,)."""
-        left = np.delete(self.table.labels(0, self.table.shape[0]), self.gone)
-        left.flags.writeable = False
+        left = _copied(len(self), np.dtype(np.float64), lambda part: self._left.between(part, self.table.labels))
         return LabelsOnDisk.of(left, self.table, self.gone)
 
 
@@ -170,6 +169,24 @@ class LabelsElsewhere:
 def rows_left(X: Any, rows: Places) -> Any:
     """Rows (n, d) in memory or on the disk, without some of them."""
     return X.without(rows) if isinstance(X, RowsOnDisk) else np.delete(X, rows, axis=0)
+
+
+def numbers_left(values: NDArray[Any], rows: Places) -> NDArray[Any]:
+    """What belongs to rows on the disk, one entry for each (n,), without that of some of them: kept on the disk, too."""
+    left = Left(len(values), rows)
+
+    def read(start: int, stop: int) -> NDArray[Any]:
+        return values[start:stop]
+
+    return _copied(left.count, values.dtype, lambda part: left.between(part, read))
+
+
+def _copied(count: int, kind: np.dtype[Any], read: Callable[[slice], NDArray[Any]]) -> NDArray[Any]:
+    """So many entries that are read chunk by chunk, as a working copy."""
+    made = Scratch((count,), kind)
+    for part in chunks(count, CHUNK):
+        made.write(part.start, read(part))
+    return made.values
 
 
 def row_by_row(function: Callable[[Array], Array], X: Any, width: int) -> Array:

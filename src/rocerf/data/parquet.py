@@ -65,7 +65,7 @@ def dataset_of(source: Any) -> Any:
     pa = pyarrow()
     if isinstance(source, pa.dataset.Dataset):
         return source
-    paths = [fspath(path) for path in source] if isinstance(source, list | tuple) else fspath(_path(source))
+    paths = [fspath(_path(one)) for one in source] if isinstance(source, list | tuple) else fspath(_path(source))
     name = paths if isinstance(paths, str) else f"a list of {len(paths)} files"
     with reading(name):
         found = pa.dataset.dataset(paths, format="parquet", partitioning="hive")
@@ -82,14 +82,16 @@ def _path(source: Any) -> str | PathLike[str]:
     )
 
 
-def pieces_of(dataset: Any, needed: Sequence[str]) -> list[Piece]:
-    """The pieces of a dataset, each of which has the columns needed, of one type throughout."""
+def pieces_of(dataset: Any, needed: Sequence[str], *, no_others: bool = False) -> list[Piece]:
+    """The pieces of a dataset, each of which has the columns needed, of one type throughout; and, if so, no others."""
     pieces: list[Piece] = []
     start = 0
     for number, fragment in enumerate(_fragments(dataset)):
         name = getattr(fragment, "path", None) or f"part {number}"
         with reading(name):
             _check_columns(dataset, fragment, name, needed)
+            if no_others:
+                _refuse_others(dataset, fragment, name)
             for group, rows in _groups(fragment):
                 if rows:
                     pieces.append(Piece(group, name, start, rows))
@@ -137,9 +139,30 @@ def _check_columns(dataset: Any, fragment: Any, name: str, needed: Sequence[str]
             )
 
 
+def _refuse_others(dataset: Any, fragment: Any, name: str) -> None:
+    """Refuse a file with a column that the first has not: nobody could say whether it was meant to be used."""
+    others = [column for column in fragment.physical_schema.names if column not in dataset.schema.names]
+    if others:
+        raise ColumnError(
+            f"Expected the columns of the first file in every partition, got {some(others)} besides in {name}; write "
+            "that partition, or the first, again with the same columns, or name the features with columns=..."
+        )
+
+
+def table_in(dataset: Any, where: str) -> Any:
+    """All rows of a dataset whose files have the same columns and types, as a table in memory."""
+    pieces_of(dataset, dataset.schema.names, no_others=True)
+    with reading(where):
+        return dataset.to_table()
+
+
 def feature_columns(dataset: Any, columns: Iterable[str] | None, besides: Sequence[str | None]) -> tuple[str, ...]:
     """The columns asked for, by default all but the label, the ids and the weights; each of numbers."""
     schema = dataset.schema
+    if isinstance(columns, str):
+        raise ColumnError(
+            f"Expected a list of feature columns, got {columns!r} alone; put it in a list: [{columns!r}]."
+        )
     names = [name for name in schema.names if name not in besides] if columns is None else list(columns)
     for name in (*names, *filter(None, besides)):
         if schema.names.count(name) != 1:
@@ -163,7 +186,8 @@ def feature_columns(dataset: Any, columns: Iterable[str] | None, besides: Sequen
 
 def batches(piece: Piece, schema: Any, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     """Batches of some columns of a piece, with the number of the first row of each; one at a time in memory."""
-    parquet = pyarrow().dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+    how = {"use_buffered_stream": True, "pre_buffer": False, "page_checksum_verification": True}
+    parquet = pyarrow().dataset.ParquetFragmentScanOptions(**how)
     options = {"fragment_scan_options": parquet} if hasattr(piece.fragment, "row_groups") else {}
     start = piece.start
     with reading(piece.name):
@@ -197,6 +221,15 @@ def check_weight(dataset: Any, weight: str | None) -> None:
     if kind is not None and not _are_numbers(kind):
         raise ColumnError(
             f"Expected numbers as sample weights, got {kind} in column {weight!r}; convert them or name another column."
+        )
+
+
+def check_label(dataset: Any, label: str) -> None:
+    """Refuse labels that are no single values."""
+    kind = dataset.schema.field(label).type if label in dataset.schema.names else None
+    if kind is not None and pyarrow().types.is_nested(kind):
+        raise LabelError(
+            f"Expected a single value as the label of a row, got {kind} in column {label!r}; name another."
         )
 
 

@@ -27,6 +27,7 @@ from rocerf.data.parquet import (
     Piece,
     as_ids,
     batches,
+    check_label,
     check_weight,
     dataset_of,
     feature_columns,
@@ -187,7 +188,8 @@ def read_parquet(
     names = feature_columns(dataset, columns, besides) if encoder is None else encoder.columns
     needed = [*names, *(column for column in (label, named, weight) if column is not None)]
     check_weight(dataset, weight)
-    pieces = pieces_of(dataset, needed)
+    check_label(dataset, label)
+    pieces = pieces_of(dataset, needed, no_others=columns is None)
     labels, schema = Labels(label, favourable), dataset.schema
     table = ParquetTable(pieces, schema, names, (label, favourable), encoder)
     ids = _Ids(named, schema, pieces)
@@ -243,7 +245,7 @@ class _Ids:
             )
         if kind is None or types.is_integer(kind):
             self._kind: Any = np.dtype(np.int64 if kind is None else kind.to_pandas_dtype())
-        elif types.is_string(kind) or types.is_large_string(kind):
+        elif _are_texts(kind):
             self._kind = np.dtype(f"<U{_longest(column, schema, pieces)}")
         else:
             self._kind = np.dtype(object)
@@ -282,12 +284,19 @@ class _Ids:
         return self._values
 
 
+def _are_texts(kind: Any) -> bool:
+    """Whether a column of this type holds texts, said once each or not."""
+    types = pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view))
+
+
 def _longest(column: str | None, schema: Any, pieces: list[Piece]) -> int:
     """Letters of the longest text of a column, at least 1."""
-    most, compute = 1, pyarrow().compute
+    most, compute, plain = 1, pyarrow().compute, pyarrow().large_string()
     for piece in pieces:
         for _, batch in batches(piece, schema, [str(column)]):
-            most = max(most, compute.max(compute.utf8_length(batch.column(column))).as_py() or 0)
+            most = max(most, compute.max(compute.utf8_length(batch.column(column).cast(plain))).as_py() or 0)
     return most
 
 

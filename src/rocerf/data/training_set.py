@@ -17,7 +17,7 @@ from rocerf.data.columns import (
     numeric_matrix,
     some,
 )
-from rocerf.data.disk_rows import CHUNK, RowsOnDisk
+from rocerf.data.disk_rows import CHUNK, RowsOnDisk, numbers_left
 from rocerf.data.foreign import with_origin
 from rocerf.data.given_rows import (
     checked_ids,
@@ -220,20 +220,19 @@ class TrainingSet:
                 f"Expected to delete fewer than all {len(self)} rows, got {len(gone)} ids; at least one row must "
                 "remain."
             )
-        keep = np.ones(len(self), dtype=bool)
-        keep[gone] = False
-        weights = None if self.weights is None else frozen(self.weights[keep])
+        rows: Any = self.X
+        kept = numbers_left if isinstance(rows, RowsOnDisk) else _kept
+        weights = None if self.weights is None else kept(self.weights, gone)
         if weights is not None and not (weights > 0).any():
             raise DataError(
-                f"Expected a row of positive weight to remain, got {int(keep.sum())} rows of weight 0 only; delete "
+                f"Expected a row of positive weight to remain, got {len(weights)} rows of weight 0 only; delete "
                 "fewer rows or give the others weight."
             )
-        ids_left = frozen(self.ids[keep])
-        rows: Any = self.X
+        ids = kept(self.ids, gone) if self.ids.dtype != object else _kept(self.ids, gone)
         if isinstance(rows, RowsOnDisk):
             left = rows.without(gone)
-            return self._with(X=left, y=left.labels(), ids=ids_left, weights=weights)
-        return self._with(X=frozen(self.X[keep]), y=frozen(self.y[keep]), ids=ids_left, weights=weights)
+            return self._with(X=left, y=left.labels(), ids=ids, weights=weights)
+        return self._with(X=kept(self.X, gone), y=kept(self.y, gone), ids=ids, weights=weights)
 
     def forget(self, ids: Iterable[Any]) -> TrainingSet:
         """The rows left as if these had never been there; as :meth:`without`, and texts as ids take no more room
@@ -296,6 +295,11 @@ class TrainingSet:
                 digest.update(np.ascontiguousarray(values[rows]).data)
         digest.update("\x1f".join(self.columns).encode())
         return digest.hexdigest()
+
+
+def _kept(values: NDArray[Any], gone: NDArray[np.intp]) -> NDArray[Any]:
+    """Entries or rows without some of them, read-only."""
+    return frozen(np.delete(values, gone, axis=0))
 
 
 def rows_in(state: State) -> TrainingSet:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -20,10 +20,12 @@ from scipy.sparse import csr_array
 from rocerf.data.column_statistics import runner_for
 from rocerf.deletion.edge_rows import EdgeRows
 from rocerf.deletion.near_rows import NearRows
+from rocerf.deletion.streamed_rows import StreamedRows
 from rocerf.deletion.threshold_pass import RowValues, block_people, block_rows, sampled_rows, worst_by_threshold
 from rocerf.deletion.worst_rows import WorstRows, find_worst_rows
+from rocerf.models.logistic.objective import LogisticObjective
 from rocerf.models.model import ExactModel, Model
-from rocerf.passes import SERIAL, chunks
+from rocerf.passes import SERIAL, Room, chunks
 from rocerf.types import Array, Places
 
 #: Rows handled at a time, so that working memory does not grow with n.
@@ -41,6 +43,10 @@ DISK_CHUNK_BYTES = 8 * 2**20
 
 #: Rows noted for each person that is asked about, as a multiple of k, and bytes of the effects that are kept of them.
 NOTED, NOTED_BYTES = 1.25, 128 * 2**20
+
+#: Rows noted in one question for all people together, beyond which theirs are no longer held against each other: who
+#: looks for the worst among the rows of all keeps a list of several times k for each.
+NOTED_AT_ONCE = 2**21
 
 
 class Effects(Protocol):
@@ -119,11 +125,58 @@ class RowEffects:
         return ordered
 
 
+class RowGradients(Protocol):
+    """The gradients of rows; whoever works on a chunk may receive them pickled."""
+
+    def __call__(self, rows: Any) -> Array:
+        """Those of these rows, (m, p)."""
+        ...
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
+        """First row and gradients (m, p) of the blocks of a chunk, which stay in cache with a number for each person;
+        the next one may be written over them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GradientsOfModel(RowGradients):
+    """As any model gives them."""
+
+    of_rows: Callable[[Any], Array]
+
+    def __call__(self, rows: Any) -> Array:
+        """As :meth:`RowGradients.__call__`."""
+        return self.of_rows(rows)
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
+        """As :meth:`RowGradients.blocks`."""
+        found = self.of_rows(rows)
+        for part in chunks(len(found), block_rows(people)):
+            yield rows.start + part.start, found[part]
+
+
+@dataclass(frozen=True, eq=False)
+class GradientsOfObjective(RowGradients):
+    """Those of an objective, which is known without the ids, that are as many as the rows."""
+
+    objective: LogisticObjective
+    theta: Array
+
+    def __call__(self, rows: Any) -> Array:
+        """As :meth:`RowGradients.__call__`."""
+        return self.objective.row_gradients(self.theta, rows)
+
+    def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
+        """As :meth:`RowGradients.blocks`."""
+        for own, *found in StreamedRows.of(self.objective).blocks(rows, people):
+            yield own.start, self.objective.gradients_from(self.theta, *found)
+
+
 @dataclass(frozen=True, eq=False)
 class EffectValues(RowValues):
     """``beta'H^-1 g_i`` of all rows for P people, whose gradients were solved for (P, p)."""
 
-    gradients: Callable[[Any], Array]
+    gradients: RowGradients
     solved: Array
 
     def __len__(self) -> int:
@@ -139,10 +192,11 @@ class EffectValues(RowValues):
 
     def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
         """As :meth:`RowValues.blocks`."""
-        found = self.gradients(rows)
-        for part in chunks(len(found), block_rows(len(self))):
+        room = Room()
+        for start, found in self.gradients.blocks(rows, len(self)):
             for people in block_people(len(self)):
-                yield rows.start + part.start, people.start, self.solved[people] @ found[part].T
+                values = room("values", people.stop - people.start, len(found))
+                yield start, people.start, np.matmul(self.solved[people], found.T, out=values)
 
 
 def sorted_rows(positions: Places) -> tuple[Places, Places]:
@@ -229,9 +283,10 @@ class StreamedRowEffects:
     def _note(self, positions: Places) -> None:
         """Rows that may be among the worst for others, unless they are more than there is room for."""
         if not self.crowded:
-            noted = sorted_rows(np.concatenate([self._noted, positions]))[0]
-            self.crowded = len(noted) > self._room
-            self._noted, self._few = noted[:0] if self.crowded else noted, None
+            self.crowded = len(positions) > NOTED_AT_ONCE
+            noted = self._noted if self.crowded else sorted_rows(np.concatenate([self._noted, positions]))[0]
+            self.crowded |= len(noted) > self._room
+            self._noted, self._few = np.empty(0, np.intp) if self.crowded else noted, None
 
     @property
     def _room(self) -> int:
@@ -253,22 +308,26 @@ class StreamedRowEffects:
         return vectors
 
     @property
-    def _gradients(self) -> Callable[[Any], Array]:
-        """The gradients of rows: of an objective that is known without the ids, which are as many as the rows."""
+    def _gradients(self) -> RowGradients:
         if isinstance(self._model, ExactModel):
-            return partial(self._model.objective.row_gradients, self._model.theta)
-        return self._model.row_gradients
+            return GradientsOfObjective(self._model.objective, self._model.theta)
+        return GradientsOfModel(self._model.row_gradients)
 
     def shifts(self, worst: WorstRows) -> Array:
         """``H^-1`` times the sum of the worst rows' gradients, shape (P, p)."""
-        chosen, places = sorted_rows(worst.positions)
-        indicator = csr_array((np.ones(len(places)), places, worst.starts), shape=(len(worst), len(chosen))).tocsc()
+        order = np.argsort(worst.positions)
+        rows = worst.positions[order]
+        owners = np.repeat(np.arange(len(worst), dtype=np.min_scalar_type(len(worst))), worst.counts)[order]
+        del order  # where k is large, as large as what it sorts
 
-        def of_chunk(rows: slice) -> Array:
-            return np.asarray(indicator[:, rows] @ self._model.row_gradients(chosen[rows]))
+        def of_chunk(part: slice) -> Array:
+            chosen, places = sorted_rows(rows[part])
+            shape = len(worst), len(chosen)
+            indicator = csr_array((np.ones(len(places)), (owners[part], places)), shape=shape)
+            return np.asarray(indicator @ self._gradients(chosen))
 
         # Rows that are looked up by their numbers, in this process: they are few.
-        sums: Array = SERIAL.run(of_chunk, operator.add, chunks(len(chosen), self._chunk))
+        sums: Array = SERIAL.run(of_chunk, operator.add, chunks(len(rows), self._chunk))
         shifts = self._curvature.solve(sums)
         if self._asked is not None and worst is self._asked.worst:
             self.edges, self._asked = self._asked.edges(shifts, self._effects_of, self._room), None

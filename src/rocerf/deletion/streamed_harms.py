@@ -17,7 +17,7 @@ from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.harms import Harms
 from rocerf.deletion.streamed_rows import Lengths, StreamedRows
 from rocerf.deletion.threshold_pass import RowValues, block_people, sampled_rows, worst_by_threshold, worst_in_order
-from rocerf.passes import Threads, chunks
+from rocerf.passes import Room, Threads, chunks
 from rocerf.types import Array, Places
 
 #: A leverage above this counts as this much.
@@ -50,10 +50,10 @@ class HarmValues(RowValues):
 
     def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
         """As :meth:`RowValues.blocks`."""
-        parts = [(part.start, self.of(part)) for part in block_people(len(self))]
+        parts, room = [(part.start, self.of(part)) for part in block_people(len(self))], Room()
         for own, x, sign, weight in self.rows.blocks(rows, len(self)):
             for first, people in parts:
-                yield own.start, first, people._values(x, sign, weight)[0]
+                yield own.start, first, people._values(x, sign, weight, room)[0]
 
     def put_back(self, model: int, rows: Places) -> Array:
         """Harms of rows (m,) that are out, for one model: what keeping them out does; (m,)."""
@@ -62,11 +62,14 @@ class HarmValues(RowValues):
         )
         return np.asarray(values[0] if levers is None else values[0] * _out(levers[0]))
 
-    def _values(self, x: Array, sign: Array, weight: Array | float) -> tuple[Array, Array | None]:
-        """Harms (M, m) of rows at hand, and their leverages."""
-        loss, signed = self.rows.loss, x * sign[:, None]
-        pulls = loss.quick_pull(self.thetas @ signed.T)
-        harms = self.solved @ signed.T
+    def _values(
+        self, x: Array, sign: Array, weight: Array | float, room: Room | None = None
+    ) -> tuple[Array, Array | None]:
+        """Harms (M, m) of rows at hand, and their leverages; in a ``room``, which the next block is written over."""
+        room, loss, shape = room or Room(), self.rows.loss, (len(self), len(x))
+        signed = np.multiply(x, sign[:, None], out=room("signed", *x.shape))
+        pulls = loss.quick_pull(np.matmul(self.thetas, signed.T, out=room("pulls", *shape)))
+        harms = np.matmul(self.solved, signed.T, out=room("harms", *shape))
         harms *= pulls
         if not isinstance(weight, float):
             harms *= weight
@@ -76,7 +79,7 @@ class HarmValues(RowValues):
             return harms, None
         levers = loss.curvature_of_pull(pulls)
         levers *= self.lengths(x) * weight
-        kept_in = np.minimum(levers, MOST_LEVERAGE)
+        kept_in = np.minimum(levers, MOST_LEVERAGE, out=room("kept in", *shape))
         harms /= np.subtract(1.0, kept_in, out=kept_in)
         return harms, levers
 

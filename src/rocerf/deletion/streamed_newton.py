@@ -22,7 +22,7 @@ from rocerf.deletion.squares import Squares
 from rocerf.deletion.streamed_harms import HarmValues, StreamedHarms, own_rows, parts_of
 from rocerf.deletion.streamed_rows import Lengths, RowArray, StreamedRows
 from rocerf.models.model import ExactModel
-from rocerf.passes import Threads, added, over_rows
+from rocerf.passes import Room, Threads, added, over_rows
 from rocerf.types import Array, Mask, Places
 
 #: Entries of deleted rows that are looked up at a time.
@@ -194,9 +194,10 @@ class _Seen:
         gradients = np.zeros_like(self.thetas)
         curved: Array | float = 0.0
         wrong: Array | float = 0.0
+        room = Room()
         for own, x, sign, weight in self.rows.blocks(rows, len(self.thetas)):
-            signed = x * sign[:, None]
-            pulls = loss.quick_pull(self.thetas @ signed.T)
+            signed = np.multiply(x, sign[:, None], out=room("signed", *x.shape))
+            pulls = loss.quick_pull(np.matmul(self.thetas, signed.T, out=room("pulls", len(self.thetas), len(x))))
             if self.count_wrong:
                 wrong = wrong + (_wrong(loss, pulls) & (weight > np.zeros(1))).sum(axis=1)
             if self.squares is not None:

@@ -18,7 +18,7 @@ from rocerf.models.design import AnyDesign
 from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective
 from rocerf.models.loss import Loss
-from rocerf.passes import chunks
+from rocerf.passes import Room, chunks
 from rocerf.types import Array, Places
 
 #: Rows of a chunk of a pass.
@@ -63,11 +63,15 @@ class StreamedRows:
         return 1.0 if self.given_weights is None else self.given_weights[rows]
 
     def blocks(self, rows: slice, people: int) -> Iterator[tuple[slice, Array, Array, Array | float]]:
-        """Which rows, ``x~``, ``e`` and w of a chunk, in blocks that stay in cache with a number for each person."""
-        x, sign, size = self[rows], self.sign(rows), block_rows(people)
-        for part in chunks(len(x), size):
+        """Which rows, ``x~``, ``e`` and w of a chunk, in blocks that stay in cache with a number for each person.
+
+        The next block is written over the design rows of the last.
+        """
+        given, labels, room = self.X[rows], np.asarray(self.y[rows]), Room()
+        for part in chunks(len(given), block_rows(people)):
             own = slice(rows.start + part.start, rows.start + part.stop)
-            yield own, x[part], sign[part], self.weight(own)
+            x = self.design(given[part], out=room("x", part.stop - part.start, self.design.width))
+            yield own, x, 1.0 - 2.0 * labels[part], self.weight(own)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from rocerf.deletion.worst_rows import Flat, WorstRows, k_smallest, rank_in_sample
-from rocerf.passes import SERIAL, Runner, chunks, over_rows
+from rocerf.passes import SERIAL, Room, Runner, chunks, over_rows
 from rocerf.types import Array, Places
 
 #: Rows looked at to guess thresholds, at least and at most, and in between one in so many: those of a seeded draw.
@@ -44,7 +44,8 @@ class RowValues(Protocol):
         ...
 
     def blocks(self, rows: slice) -> Iterator[tuple[int, int, Array]]:
-        """First row, first person and values (Q, m) of the blocks that make up a chunk of rows."""
+        """First row, first person and values (Q, m) of the blocks that make up a chunk of rows; the next block may be
+        written over them."""
         ...
 
 
@@ -58,9 +59,13 @@ class _Below:
     k: int
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Every array is a frame of its own on its way between processes, and blocks leave thousands of small ones.
+        # Every array is a frame of its own on its way between processes.
+        return _Below, (self.in_one_part().parts, self.held, self.people, self.k)
+
+    def in_one_part(self) -> _Below:
+        """The same: blocks leave thousands of small parts, each of which is to be handled."""
         whole: Any = tuple(map(np.concatenate, zip(*self.parts, strict=True)))
-        return _Below, ([whole], self.held, self.people, self.k)
+        return _Below([whole], self.held, self.people, self.k)
 
     def joined(self, other: _Below) -> _Below:
         """Both together; selected from where they have become many."""
@@ -83,12 +88,14 @@ class _Keeping:
         kept = _Below([_NOTHING], 0, len(self.values), self.k)
         # Most of what a pass keeps and a cluster sends are these: as small as they can be.
         person, row = np.min_scalar_type(len(self.values)), np.min_scalar_type(rows.stop)
+        room = Room()
         for start, first, values in self.values.blocks(rows):
-            flat = np.flatnonzero(values < self.thresholds[first : first + len(values), None])
+            thresholds = self.thresholds[first : first + len(values), None]
+            flat = np.flatnonzero(np.less(values, thresholds, out=room("below", *values.shape, kind=np.bool_)))
             owners, columns = np.divmod(flat, values.shape[1])
             part: Flat = (owners + first).astype(person), values.ravel()[flat], (columns + start).astype(row)
             kept = kept.joined(_Below([part], len(flat), kept.people, self.k))
-        return kept
+        return kept.in_one_part()
 
 
 _NOTHING: Flat = (np.empty(0, np.uint8), np.empty(0), np.empty(0, np.uint8))

@@ -32,6 +32,9 @@ ROW_BLOCK = 2048
 #: The same where nothing is selected.
 DUAL_PEOPLE, DUAL_ROWS = 128, 1024
 
+#: Entries that are selected from at a time.
+AT_A_TIME = 2**20
+
 #: Share of the rows looked at to guess the threshold, and how many of them at least and at most.
 SAMPLE_SHARE = 1 / 16
 SAMPLE_LEAST = 1024
@@ -95,15 +98,25 @@ class WorstRows:
 
     def smallest(self, k: int) -> WorstRows:
         """The k smallest of each person's."""
-        counts = self.counts
-        if counts.max(initial=0) <= k:
+        if self.counts.max(initial=0) <= k:
             return self
-        first, owners = self.starts[:-1], self.owners
+        return _joined([self.among(people)._smallest(k) for people in _parts(self.counts)], len(self))
+
+    def _smallest(self, k: int) -> WorstRows:
+        counts, first, owners = self.counts, self.starts[:-1], self.owners
+        if counts.max() <= k:
+            return self
         table = np.full((len(self), int(counts.max())), np.inf)
         table[owners, np.arange(len(owners)) - first[owners]] = self.values
         best = np.argpartition(table, k - 1, axis=1)[:, :k]
         chosen = (best + first[:, None])[np.take_along_axis(table, best, axis=1) < np.inf]
         return WorstRows.counted(self.positions[chosen], self.values[chosen], np.minimum(counts, k))
+
+    def among(self, people: slice) -> WorstRows:
+        """What neighbouring people have."""
+        first, last = self.starts[people.start], self.starts[people.stop]
+        starts = self.starts[people.start : people.stop + 1] - first
+        return WorstRows(self.positions[first:last], self.values[first:last], starts)
 
     def moved(self, by: int) -> WorstRows:
         """The same with positions counted from so many rows before."""
@@ -276,7 +289,30 @@ def _below(block: Array, effects: Array, threshold: Array, k: int) -> tuple[Wors
 
 def k_smallest(parts: list[Flat], people: int, k: int) -> WorstRows:
     """Keep each owner's k smallest values of flat lists in any order."""
-    return _by_owner(parts, people).smallest(k)
+    parts = [(part[0][few], part[1][few], part[2][few]) for part in parts for few in chunks(len(part[0]), AT_A_TIME)]
+    counts = sum((_counted(owners, people) for owners, _, _ in parts), np.zeros(people, np.intp))
+    groups = _parts(counts)
+    if len(groups) == 1:
+        return _by_owner(parts, people).smallest(k)
+    found = []
+    for group in groups:
+        inside = [np.flatnonzero((owners >= group.start) & (owners < group.stop)) for owners, _, _ in parts]
+        theirs = [
+            (owners[at] - group.start, values[at], rows[at])
+            for (owners, values, rows), at in zip(parts, inside, strict=True)
+        ]
+        found.append(_by_owner(theirs, group.stop - group.start).smallest(k))
+    return _joined(found, people)
+
+
+def _parts(counts: Places) -> list[slice]:
+    """Parts of people with so many entries each that are worked on at a time, as what that takes is many times them."""
+    size = max(1, AT_A_TIME // max(1, int(counts.max(initial=0))))
+    return chunks(len(counts), size)
+
+
+def _counted(owners: NDArray[Any], people: int) -> Places:
+    return np.bincount(owners.astype(np.intp, copy=False), minlength=people)
 
 
 def _by_owner(parts: list[Flat], people: int) -> WorstRows:
@@ -284,5 +320,5 @@ def _by_owner(parts: list[Flat], people: int) -> WorstRows:
     owners, values, positions = map(np.concatenate, zip(*parts, strict=True))
     # Small numbers are sorted by counting.
     order = np.argsort(owners.astype(np.uint16) if people < 2**16 else owners, kind="stable")
-    counts = np.bincount(owners.astype(np.intp, copy=False), minlength=people)
+    counts = _counted(owners, people)
     return WorstRows.counted(positions[order].astype(np.intp, copy=False), values[order], counts)

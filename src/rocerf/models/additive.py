@@ -117,9 +117,9 @@ class AdditiveDesign(AffineDesign):
 
     pieces: Mapping[int, Pieces] = field(default_factory=dict)
 
-    def __call__(self, X: Array) -> Array:
-        """Design rows of shape (m, p) for points of shape (m, d)."""
-        rows = super().__call__(X)
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d), written to ``out`` if that is given."""
+        rows = super().__call__(X, out)
         for column, pieces in self.pieces.items():
             rows[:, pieces.places] += pieces(X[:, column])
         return rows

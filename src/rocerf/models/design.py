@@ -37,8 +37,8 @@ class AnyDesign(Protocol):
         """Number of parameters p."""
         ...
 
-    def __call__(self, X: Array) -> Array:
-        """Design rows of shape (m, p) for points of shape (m, d)."""
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d), written to ``out`` if that is given."""
         ...
 
     def in_schema_space(self, coefficients: Array) -> tuple[Array, Array]:
@@ -91,10 +91,10 @@ class Design:
         """Number of parameters p: d, plus one with an intercept."""
         return len(self.scale) + int(self.intercept)
 
-    def __call__(self, X: Array) -> Array:
-        """Design rows of shape (m, p) for points of shape (m, d)."""
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d), written to ``out`` if that is given."""
         d = len(self.scale)
-        rows = np.empty((len(X), self.width))
+        rows = np.empty((len(X), self.width)) if out is None else out
         np.subtract(X, self.centre, out=rows[:, :d])
         rows[:, :d] /= self.scale
         if self.intercept:
@@ -139,10 +139,10 @@ class AffineDesign:
         """Number of parameters p: q, plus one with an intercept."""
         return len(self.shift) + int(self.intercept)
 
-    def __call__(self, X: Array) -> Array:
-        """Design rows of shape (m, p) for points of shape (m, d)."""
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Design rows of shape (m, p) for points of shape (m, d), written to ``out`` if that is given."""
         q = len(self.shift)
-        rows = np.empty((len(X), self.width))
+        rows = np.empty((len(X), self.width)) if out is None else out
         np.matmul(X, self.matrix.T, out=rows[:, :q])
         rows[:, :q] += self.shift
         if self.intercept:

@@ -131,10 +131,10 @@ class LogisticFit:
     def without(self, ids: Iterable[Any]) -> LogisticFit:
         """Retrained without these rows; a pipeline's preprocessing stays, or is fitted again if that is its rule."""
         gone = self.train.positions(ids)
-        left, kept = self.train.without(self.train.ids[gone]), np.delete(np.arange(len(self.train)), gone)
+        left = self.train.without(self.train.ids[gone])
         if self.parts is not None and self.parts.rule == "refitted":
-            return self._refitted_on(left, kept)
-        parts = None if self.parts is None else self.parts.retrained(kept)
+            return self._refitted_on(left, np.delete(np.arange(len(self.train)), gone))
+        parts = None if self.parts is None else self.parts.retrained_without(gone)
         again = self._again(left, self.objective.design, self.minimum.theta)
         return replace(again, parts=parts, arithmetic=self.arithmetic)
 

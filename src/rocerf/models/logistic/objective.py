@@ -200,10 +200,16 @@ class LogisticObjective:
 
     def row_gradients(self, theta: Array, rows: slice | Places) -> Array:
         """``g_i`` for these rows, shape (m, p)."""
-        x, sign, weight = self._rows(rows)
-        residual = weight * self.loss.residual(x @ theta, sign)
+        return self.gradients_from(theta, *self._rows(rows))
+
+    def gradients_from(self, theta: Array, x: Array, sign: Array, weight: Array | float) -> Array:
+        """The same of design rows (m, p), signs and weights at hand; written over the rows."""
+        x *= (weight * self.loss.residual(x @ theta, sign))[:, None]
         shares = self.penalty.per_row * self.penalised * theta
-        return x * residual[:, None] + shares + self.penalty.l1_per_row * self.l1_penalised * np.sign(theta)
+        shares += self.penalty.l1_per_row * self.l1_penalised * np.sign(theta)
+        if shares.any():
+            x += shares
+        return x
 
     def minimise(self, start: Array, *, max_iterations: int = 100) -> Minimum:
         """Newton's method with backtracking, from ``start``, to :data:`TOLERANCE`."""

@@ -219,10 +219,12 @@ class PipelineParts:
         good = (discrete == np.rint(discrete)).all(axis=1)
         return np.asarray(good & np.array([not said for said in schema.problems(matrix)], bool))
 
-    def retrained(self, rows: NDArray[np.intp]) -> PipelineParts:
-        """What the model retrained on these rows has, where its preprocessing stays."""
-        recipe = None if self.recipe is None else self.recipe.keeping(rows)
-        images = None if self.stored_images is None else self.stored_images[rows]
+    def retrained_without(self, rows: NDArray[np.intp]) -> PipelineParts:
+        """What the model retrained without these rows has, where its preprocessing stays."""
+        recipe = (
+            None if self.recipe is None else self.recipe.keeping(np.delete(np.arange(len(self.recipe.frame)), rows))
+        )
+        images = None if self.stored_images is None else np.delete(self.stored_images, rows, axis=0)
         return replace(self, deployed=None, recipe=recipe, stored_images=images)
 
     def assumptions(self) -> tuple[Said, ...]:
