@@ -22,11 +22,12 @@ from rocerf.ledger.keys import SUBJECT, VERSION
 from rocerf.ledger.letters import move
 from rocerf.ledger.people import PERSON, ROWS
 from rocerf.ledger.requests import SOURCES
-from rocerf.ledger.states import LetterState, VersionState
+from rocerf.ledger.states import JobState, LetterState, VersionState
 from rocerf.ledger.tables import (
     ArtefactRow,
     BatchRow,
     CopyRow,
+    JobRow,
     LetterEventRow,
     LetterRow,
     PayloadRow,
@@ -40,6 +41,9 @@ TOUCHED = (
     *("payloads", "artefacts", "subjects", "letters", "letter_events"),
     *("requests", "versions", "copies", "jobs", "batches"),
 )
+
+#: What stands in place of why a job failed, once anything was erased.
+FORGOTTEN = "erased with a deletion that was carried out since; have the job tried again to see why it fails"
 
 
 def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[RequestRow]) -> dict[str, Any]:
@@ -55,6 +59,9 @@ def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[Request
         version.state, version.erased, version.label = VersionState.ERASED.code, now, ""
         versions[str(version.id)] = version.artefact_sha256
         with_rows |= not version.rows_outside
+    # Whatever an error of the library said about data, it does not outlive the data.
+    failed = (JobRow.state == JobState.FAILED.code, JobRow.error != "")
+    session.execute(update(JobRow).where(*failed).values(error=FORGOTTEN))
     session.execute(delete(ArtefactRow).where(ArtefactRow.version.in_([int(number) for number in versions])))
     copies = list(session.scalars(select(CopyRow.id).where(CopyRow.removed.is_(None))))
     told = {"subjects": subjects, "versions": versions, "copies_to_remove": copies}
