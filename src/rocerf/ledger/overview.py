@@ -21,9 +21,10 @@ from rocerf.ledger.tables import EventRow, JobRow, LetterRow, RequestRow
 #: The kind of the event that holds, sealed, who asked.
 RECEIVED = "request received"
 
-#: The kinds of events that are about several requests, and so about no single subject.
+#: The kinds of events that are about several requests, by their numbers or by that of their batch, and so about no
+#: single subject.
+OF_SEVERAL = ("deletion previewed", "deletion ordered")
 OF_BATCHES = (
-    "deletion previewed",
     "deletion ordered",
     "model unlearned",
     "letters rechecked",
@@ -120,7 +121,13 @@ class Overview:
 
     def events_about(self, request: DeletionRequest, limit: int = 200) -> tuple[AuditEvent, ...]:
         """What the audit trail says about a request and about the batch in which it was carried out, in order."""
-        query = select(EventRow).where(or_(EventRow.subject == request.subject, EventRow.kind.in_(OF_BATCHES)))
+        # Facts are JSON, and few of many events are about this one: the database looks for the numbers as written.
+        number, batch = request.id, f'"batch": {request.batch}'
+        listed = or_(*(EventRow.facts.contains(one) for one in (f"[{number}", f" {number},", f" {number}]")))
+        named = or_(
+            EventRow.kind.in_(OF_SEVERAL) & listed, EventRow.kind.in_(OF_BATCHES) & EventRow.facts.contains(batch)
+        )
+        query = select(EventRow).where(or_(EventRow.subject == request.subject, named))
         with self.core.database.reading() as session:
             events = [event_of(row) for row in session.scalars(query.order_by(EventRow.seq))]
 

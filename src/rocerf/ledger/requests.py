@@ -117,18 +117,28 @@ class Requests:
         wanted = [numbers] if isinstance(numbers, int) else list(dict.fromkeys(numbers))
         if keep:
             with self.core.database.reading() as session:
-                for row in self._rows(session, wanted):
-                    _check_before_deletion(row)
+                asked = self._still_to_come(session, wanted)
         preview = previews.preview(self.core, self.models, self.people, wanted)
         if keep:
             with self.core.database.writing() as session:
+                if self._still_to_come(session, wanted) != asked:
+                    raise TransitionError(
+                        "Expected the rows of a request to stay while it was previewed, got others; make the preview "
+                        "again: what is approved is what was looked at."
+                    )
                 for row in self._rows(session, wanted):
-                    _check_before_deletion(row)
                     if row.state in (RequestState.IDENTITY_VERIFIED.code, RequestState.PREVIEWED.code):
                         set_state(row, RequestState.PREVIEWED)
                     row.preview = preview.kept()
                 self.core.note(session, "deletion previewed", actor, preview.summary())
         return preview
+
+    def _still_to_come(self, session: Session, numbers: Iterable[int]) -> list[tuple[Any, ...]]:
+        """The rows that each of these requests is about, which are all still to be carried out."""
+        rows = self._rows(session, numbers)
+        for row in rows:
+            _check_before_deletion(row)
+        return [rows_named(self.core, self.people, session, row) for row in rows]
 
     def approve(self, number: int, *, actor: str, colleague: str | None = None) -> DeletionRequest:
         """The deletion may be carried out, once its preview was seen; ``colleague`` as in :meth:`verify_identity`."""
