@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 from sqlalchemy.orm import Session, aliased
 
 from rocerf.errors import ErasedError, OptionError, TransitionError
@@ -175,23 +175,36 @@ class Letters:
         ``pending`` rows (``ledger.requests.pending_rows()``: approved, and not deleted yet) are more than is left,
         and a new letter would cover them.
         """
-        left = LetterRow.k - LetterRow.used
-        little = (LetterRow.used > 0) & ((left <= LetterRow.k * self.core.policy.renew_at) | (left <= 1))
-        soon = (left < pending) & (LetterRow.k >= pending) & (LetterRow.used > 0)
-        query = select(LetterRow.id).where(
-            LetterRow.answered, LetterRow.state.in_([state.code for state in OUTSTANDING]), little | soon
-        )
+        query = select(LetterRow.id).where(*self._due(pending)).order_by(LetterRow.id)
         with self.core.database.reading() as session:
-            return _records(session, list(session.scalars(query.order_by(LetterRow.id))))
+            return _records(session, list(session.scalars(query)))
 
-    def renew(self, numbers: Iterable[int], *, actor: str, idempotency_key: str | None = None) -> Job:
-        """Have new letters made in place of these, from the people's data as they are now: a job to poll."""
-        wanted = list(dict.fromkeys(numbers))
+    def count_due(self, *, pending: int = 0) -> int:
+        """How many letters are due, as in :meth:`due`."""
+        query = select(func.count()).select_from(LetterRow).where(*self._due(pending))
+        with self.core.database.reading() as session:
+            return session.scalar(query) or 0
+
+    def _due(self, pending: int) -> tuple[ColumnElement[bool], ...]:
+        left = LetterRow.k - LetterRow.used
+        little = (left <= LetterRow.k * self.core.policy.renew_at) | (left <= 1)
+        soon = (left < pending) & (LetterRow.k >= pending)
+        is_out = LetterRow.answered & LetterRow.state.in_([state.code for state in OUTSTANDING])
+        return is_out, LetterRow.used > 0, little | soon
+
+    def renew(
+        self, numbers: Iterable[int] | None, *, actor: str, pending: int = 0, idempotency_key: str | None = None
+    ) -> Job:
+        """Have new letters made in place of these, from the people's data as they are now: a job to poll. None stands
+        for all that are due, with ``pending`` as in :meth:`due`."""
+        wanted = None if numbers is None else list(dict.fromkeys(numbers))
         body = self.core.print_of("renew", wanted)
         with self.core.database.writing() as session:
             before = self.jobs.asked_before(session, idempotency_key, body)
             if before is not None:
                 return job_of(before)
+            if wanted is None:
+                wanted = list(session.scalars(select(LetterRow.id).where(*self._due(pending)).order_by(LetterRow.id)))
             for number in wanted:
                 row = found_or_refused(session, LetterRow, number, "letter")
                 check_letter(LetterState(row.state), LetterState.REISSUED)

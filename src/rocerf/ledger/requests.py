@@ -222,11 +222,11 @@ class Requests:
                 query = query.where(RequestRow.subject == self.core.known_subject(session, person))
             return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
 
-    def by_deadline(self, limit: int = 100) -> tuple[DeletionRequest, ...]:
+    def by_deadline(self, limit: int = 100, offset: int = 0) -> tuple[DeletionRequest, ...]:
         """Open requests, the most urgent first."""
         closed = [state.code for state in (RequestState.REFUSED, RequestState.CERTIFIED)]
         query = select(RequestRow).where(RequestRow.state.not_in(closed))
-        query = query.order_by(RequestRow.deadline, RequestRow.id).limit(limit)
+        query = query.order_by(RequestRow.deadline, RequestRow.id).limit(limit).offset(offset)
         with self.core.database.reading() as session:
             return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
 
