@@ -139,7 +139,7 @@ def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     assert said("done.preview") in page
     assert offered(page) == {"preview", "approve", "hold", "extend", "refuse"}
     assert said("preview.breaks", letters=4) in page
-    assert "<strong>1</strong> " + said("preview.rows") in page
+    assert "<strong>1</strong> " + said("preview.rows", count=1) in page
     page = send(client, "/requests/1", "approve")
     assert offered(page) == {"carry_out", "hold", "extend", "refuse"}
     page = send(client, "/requests/1", "carry_out", policy=policy)
