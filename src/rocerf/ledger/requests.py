@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from rocerf.ledger.people import People, plain
 from rocerf.ledger.records import DeletionRequest, Preview
 from rocerf.ledger.states import REQUEST_WAYS, RequestState, check_request
 from rocerf.ledger.tables import CertificateRow, RequestRow
+from rocerf.ledger.written import as_written
 
 #: Kind and parts of what is kept of a request: the rows named with it, the last reason given, where it came from.
 REQUEST, NAMED, REASON, SOURCE = "request", "rows", "reason", "source"
@@ -42,6 +43,8 @@ class Requests:
     core: Core
     models: Models
     people: People
+    #: Of the rows that were counted last, how many; by a number that says nothing of them.
+    _counted: dict[int, int] = field(default_factory=dict, repr=False)
 
     def receive(
         self,
@@ -237,9 +240,15 @@ class Requests:
             rows = session.scalars(query).all()
             if not rows:
                 return 0
-            own = self.models.ids(session, self.models.current_row(session).id)
-            named = (i for row in rows for i in rows_named(self.core, self.people, session, row))
-            return len(previews.split(own, list(dict.fromkeys(named)))[0])
+            version = self.models.current_row(session).id
+            named = list(dict.fromkeys(i for row in rows for i in rows_named(self.core, self.people, session, row)))
+            key = hash((version, *map(as_written, named)))
+            found = self._counted.get(key)
+            if found is None:  # whoever looks at the portfolio asks again and again
+                found = len(previews.split(self.models.ids(session, version), named)[0])
+                self._counted.clear()
+                self._counted[key] = found
+            return found
 
     def _rows(self, session: Session, numbers: Iterable[int]) -> list[RequestRow]:
         return [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]
