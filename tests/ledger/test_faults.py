@@ -21,9 +21,9 @@ import pytest
 from sqlalchemy import text
 
 from faults import Template, in_a_process, ledger_state, outcome, until_done
-from ledgers import Clock, approved, asking
+from ledgers import UNTIL, Clock, approved, asking, filled, harmful, opened
 from rocerf.errors import LeaseLostError, LedgerUnavailableError
-from rocerf.ledger import JobState, Ledger, RequestState, deletions
+from rocerf.ledger import JobState, Ledger, LetterState, RequestState, deletions
 from rocerf.ledger.worker import Worker
 
 #: In the source: every place at which a process can be told to die.
@@ -191,6 +191,35 @@ def test_clocks_that_jump(template: Template, expected: dict[str, Any], monkeypa
     clock.jump(minutes=-10)
     until_done(ledger, clock)
     assert outcome(ledger) == expected
+
+
+def test_letters_that_a_wrong_clock_expired_are_taken_up_again(tmp_path: Path, database: Callable[[], str]) -> None:
+    clock = Clock()
+    ledger = filled(opened(tmp_path, clock, database(), broken="honour"), 12, k=1)
+    ledger.deletions.carry_out(approved(ledger, "somebody", rows=harmful()), actor="dpo")
+    Worker(ledger).run_once()
+    ledger.letters.issue(asking(ledger.models.explainer().model, 2), valid_until=UNTIL, actor="officer")
+    ledger.letters.withdraw(2, reason="a mistake", actor="officer")
+    before = {one.id: one.state for one in ledger.letters.find(limit=1000)}
+    assert set(before.values()) == {LetterState.ISSUED, LetterState.HONOURED, LetterState.WITHDRAWN}
+    clock.jump(days=4000)
+    assert ledger.letters.expire() == len(before) - 1
+    assert ledger.letters.expire() == 0
+    clock.jump(days=-4000)
+    assert ledger.letters.expire() == 0
+    assert {one.id: one.state for one in ledger.letters.find(limit=1000)} == before
+    # After a deletion that was not held against them nobody knows whether they hold.
+    clock.jump(days=4000)
+    ledger.letters.expire()
+    number = approved(ledger, "owner-9")
+    ledger.deletions.carry_out(number, actor="dpo")
+    Worker(ledger).run_once()
+    clock.jump(days=-4000)
+    ledger.letters.expire()
+    now = {one.id: one.state for one in ledger.letters.find(limit=1000)}
+    assert {one for one in now if now[one] != before[one]} == {one for one in now if now[one] is LetterState.EXPIRED}
+    assert {before[one] for one in now if now[one] is LetterState.EXPIRED} == {LetterState.ISSUED}
+    assert ledger.audit.verify().whole
 
 
 @pytest.mark.slow

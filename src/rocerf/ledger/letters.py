@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import ColumnElement, and_, func, insert, select
 from sqlalchemy.orm import Session, aliased
 
 from rocerf.errors import ErasedError, OptionError, TransitionError
@@ -21,7 +21,7 @@ from rocerf.ledger.people import as_json
 from rocerf.ledger.records import HistoryEntry, Job, LetterRecord
 from rocerf.ledger.renewing import people_now, rewritten
 from rocerf.ledger.states import LETTER_WAYS, OUTSTANDING, LetterState, check_letter
-from rocerf.ledger.tables import LetterEventRow, LetterRow
+from rocerf.ledger.tables import BatchRow, LetterEventRow, LetterRow
 from rocerf.letters.letter import Letter
 from rocerf.recourse.result import Status
 
@@ -155,17 +155,33 @@ class Letters:
         return self.get(number)
 
     def expire(self, *, actor: str = "clock") -> int:
-        """Letters whose last day has passed are expired; how many."""
+        """Letters whose last day has passed are expired; how many.
+
+        Those whose last day has not passed after all (the clock was wrong) are again what they were before, unless a
+        deletion was carried out meanwhile that was not held against them. Honoured letters are held against none.
+        """
         today = self.core.today()
         alive = [LetterState.ISSUED, LetterState.RECHECKED, LetterState.BROKEN, LetterState.HONOURED]
-        query = select(LetterRow).where(
-            LetterRow.valid_until < today, LetterRow.state.in_([state.code for state in alive])
+        over = (LetterRow.valid_until < today, LetterRow.state.in_([state.code for state in alive]))
+        deleted = select(BatchRow.id).where(BatchRow.version_before >= LetterRow.checked_by, BatchRow.rows > 0)
+        honoured = select(LetterEventRow.id).where(
+            LetterEventRow.letter == LetterRow.id, LetterEventRow.state == LetterState.HONOURED.code
         )
+        still_known = ~deleted.exists() | honoured.exists()
+        early = (LetterRow.valid_until >= today, LetterRow.state == LetterState.EXPIRED.code, still_known)
+        with self.core.database.reading() as session:  # as a rule there are none, and nobody is kept from writing
+            if session.scalar(select(LetterRow.id).where(and_(*over) | and_(*early)).limit(1)) is None:
+                return 0
         with self.core.database.writing() as session:
-            rows = session.scalars(query).all()
+            rows = session.scalars(select(LetterRow).where(*over)).all()
             move(session, self.core, rows, LetterState.EXPIRED)
             if rows:
                 self.core.note(session, "letters expired", actor, {"letters": len(rows)})
+            back = session.scalars(select(LetterRow).where(*early)).all()
+            for row in back:
+                move(session, self.core, [row], _before_it_expired(session, row))
+            if back:
+                self.core.note(session, "letters not expired after all", actor, {"letters": len(back)})
             return len(rows)
 
     def due(self, *, pending: int = 0) -> tuple[LetterRecord, ...]:
@@ -267,6 +283,12 @@ def move(session: Session, core: Core, rows: Sequence[LetterRow], to: LetterStat
     session.flush()
     if events:
         session.execute(insert(LetterEventRow), events)
+
+
+def _before_it_expired(session: Session, row: LetterRow) -> LetterState:
+    """The state that an expired letter came from."""
+    events = select(LetterEventRow.state).where(LetterEventRow.letter == row.id).order_by(LetterEventRow.id.desc())
+    return next(state for state in map(LetterState, session.scalars(events)) if state is not LetterState.EXPIRED)
 
 
 def replaced(session: Session, core: Core, made: Written, old: Sequence[LetterRow], version: int) -> dict[str, int]:
