@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Any
 
-from rocerf.ledger import ChainHead, ErasureCertificate
+from rocerf.ledger import ChainHead, ErasureCertificate, LetterState
 from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, Option
 from rocerf.letters.page import body_html
 from rocerf.recourse.result import Status
@@ -15,9 +15,11 @@ from rocerf.service.pages.views import (
     Affected,
     Budget,
     Event,
+    Found,
     LetterLine,
     LetterPage,
     ModelLine,
+    Part,
     Portfolio,
     Preview,
     PromiseRow,
@@ -102,9 +104,10 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
             request_line(5, 5, "identity_verified", "preview", person),
             request_line(6, 28, subject=person),
         ),
-        shows_letters=person is not None,
-        more_letters=12,
+        due=3,
+        part=Part(2, 3),
     )
+    found = Found(str(person), portfolio.letters, portfolio.requests)
     history = (
         Event(1, AT, "letter_issued", "officer:1a2b"),
         Event(2, AT, "letter_rechecked", None, (("reason", person or ""),)),
@@ -136,7 +139,13 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
     return {
         "login.html": {},
         "problem.html": {"heading": "Nothing here", "text": "Look elsewhere.", "request_id": "5f0c", "detail": NASTY},
-        "portfolio.html": {"view": portfolio, "here": "portfolio"},
+        "portfolio.html": {
+            "view": portfolio,
+            "here": "portfolio",
+            "may_write": True,
+            "states": [one.code for one in LetterState],
+        },
+        "found.html": {"view": found, "here": "portfolio"},
         "letter.html": {
             "view": LetterPage(
                 letter_line(7, 2, person),
@@ -148,6 +157,8 @@ def pages(code: str = "en", person: str | None = "A-17") -> dict[str, dict[str, 
         },
         "requests.html": {
             "open": portfolio.requests,
+            "part": Part(1, 2),
+            "part_closed": Part(3, 3),
             "closed": (request_line(1, 0, "certified", "", None),),
             "may_receive": True,
             "here": "requests",

@@ -118,6 +118,17 @@ def test_several_requests_are_one_retraining_and_each_has_its_certificate(tmp_pa
     assert ledger.people.rows_of("owner-4") == ("row-4",)
 
 
+def test_a_certificate_counts_one_as_one(tmp_path: Path) -> None:
+    ledger = filled(opened(tmp_path))
+    number = approved(ledger, "owner-7")
+    carried_out(ledger, number)
+    certificate = ledger.deletions.certificate(number)
+    assert (certificate.removed["mapping"], certificate.removed["letters"]) == (1, 0)
+    assert "1 note on which rows" in certificate.to_text()
+    assert "0 letters withdrawn" in certificate.to_text()
+    assert "1 Vermerk, welche" in certificate.to_text("de")
+
+
 def test_whoever_has_a_letter_and_is_erased_has_none_afterwards(tmp_path: Path) -> None:
     ledger = filled(opened(tmp_path))
     person = str(asking(ledger.models.explainer().model, 1).index[0])

@@ -65,6 +65,16 @@ def test_whose_an_erased_row_was_is_not_noted_again(tmp_path: Path, database: Ca
     ledger.people.assign_rows({"somebody else": ["row-7"]}, actor="admin")  # the model's row of that id is another
 
 
+def test_a_row_that_two_people_share_is_noted_of_nobody_afterwards(tmp_path: Path, database: Callable[[], str]) -> None:
+    ledger = filled(opened(tmp_path, url=database()))
+    ledger.people.assign_rows({"owner-8": ["row-8", " row-7", "row-77"], "owner-9": ["row-9"]}, actor="admin")
+    erased(ledger, "owner-7")
+    assert ledger.people.rows_of("owner-8") == ("row-8", "row-77")
+    assert ledger.people.rows_of("owner-9") == ("row-9",)
+    ledger.people.assign_rows({"owner-8": ledger.people.rows_of("owner-8")}, actor="admin")
+    assert ledger.requests.preview(approved(ledger, "owner-8"), actor="dpo").rows_elsewhere == 0
+
+
 def test_ids_written_alike_are_the_same(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     tags = ledger.core.keys

@@ -7,20 +7,25 @@ ciphertexts of the person and of the old model are noted before, and looked for 
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
-from ledgers import PLANTED, approved, asking, filled, opened
+from ledgers import PLANTED, Clock, approved, asking, filled, opened
 from postgres import Server
 from residue import Planted, unpacked
-from rocerf.errors import ErasedError, FileFormatError
-from rocerf.ledger import Ledger
+from rocerf.errors import ErasedError, FileFormatError, LedgerUnavailableError
+from rocerf.ledger import JobState, Ledger
 from rocerf.ledger.issuing import LETTER
 from rocerf.ledger.keys import SUBJECT, VERSION, KeyFile
 from rocerf.ledger.keys import opened as unsealed
@@ -172,6 +177,84 @@ def test_nothing_is_left_in_postgresqls_folder_but_in_its_log(
         f"erasure on PostgreSQL: ciphertext was in {len(tables)} files of tables before and in 0 after; in {len(left)} "
         "of the write-ahead log it may stay until the server writes over it, without a key"
     )
+
+
+@contextmanager
+def reading_on(ledger: Ledger, holds: str) -> Iterator[None]:
+    """Meanwhile somebody reads an older state of the database, or the very tables (PostgreSQL), as a backup does."""
+    other: Any
+    if ledger.core.database.file is not None:
+        other = sqlite3.connect(ledger.core.database.file, isolation_level=None)
+        other.execute("BEGIN")
+    else:
+        other = psycopg.connect(ledger.core.database.engine.url.set(drivername="postgresql").render_as_string(False))
+        other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    other.execute(f"SELECT * FROM {holds}").fetchall()
+    try:
+        yield
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("holds", ["alembic_version", "letters"])
+def test_nothing_is_certified_while_somebody_reads_what_was_before(
+    tmp_path: Path, database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, holds: str
+) -> None:
+    """Their snapshot keeps the dead rows in the files; and a deletion that waits for them is tried however often."""
+    monkeypatch.setattr("rocerf.ledger.database.PATIENCE", 0.6)
+    monkeypatch.setattr("rocerf.ledger.database.BRIEFLY", 1)
+    clock = Clock()
+    ledger = filled(opened(tmp_path, clock, database(), tries=2))
+    number = approved(ledger, "owner-7")
+    ledger.deletions.carry_out(number, actor="dpo")
+    with reading_on(ledger, holds):
+        for _ in range(4):
+            job = Worker(ledger).run_once()
+            assert job is not None
+            assert (job.state, job.step) == (JobState.WAITING, "erase")
+            assert "read an older state" in job.error
+            clock.jump(minutes=2)
+    job = Worker(ledger).run_once()
+    assert job is not None
+    assert (job.state, job.error) == (JobState.DONE, "")
+    assert ledger.deletions.certificate(number).rows == 1
+
+
+def test_no_key_gets_into_a_file_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite writes a large file anew by way of a temporary one, on another disk."""
+    seen: set[str] = set()
+
+    def watch() -> int:
+        links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+        seen.update(os.readlink(link) for link in links if link.is_symlink())
+        return 0
+
+    def watched(*given: Any, **more: Any) -> sqlite3.Connection:
+        connection = sqlite3.Connection(*given, **more)
+        connection.set_progress_handler(watch, 5000)
+        return connection
+
+    keys = KeyFile(tmp_path / "keys")
+    keys.made(SUBJECT, range(60_000))
+    monkeypatch.setattr("rocerf.ledger.keys.sqlite3.connect", watched)
+    assert keys.destroy(SUBJECT, [7]) == 1
+    assert any(name.endswith("/keys") for name in seen)
+    assert not [name for name in seen if "etilqs" in name]
+
+
+def test_a_full_disk_of_the_key_file_is_told_as_that(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "keys")
+    before, own = keys.of(SUBJECT), resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, own[1]))
+    try:
+        with pytest.raises(LedgerUnavailableError, match=r"got (database or disk is full|disk I/O error)"):
+            keys.made(SUBJECT, range(5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, own)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert keys.of(SUBJECT) == before
+    assert len(keys.made(SUBJECT, range(5000))) == 5000
 
 
 def test_a_key_file_keeps_nothing_of_a_key_that_was_destroyed(tmp_path: Path) -> None:

@@ -6,16 +6,12 @@ the same versions, requests and certificates, and the same events in the audit c
 
 from __future__ import annotations
 
-import os
 import re
 import resource
-import shutil
 import signal
 import sqlite3
 import threading
 import time
-import warnings
-from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -24,10 +20,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from ledgers import Clock, approved, asking, filled, harmful, opened
-from postgres import Server
+from faults import Template, in_a_process, ledger_state, outcome, until_done
+from ledgers import UNTIL, Clock, approved, asking, filled, harmful, opened
 from rocerf.errors import LeaseLostError, LedgerUnavailableError
-from rocerf.ledger import JobState, Ledger, RequestState, deletions, failpoints
+from rocerf.ledger import JobState, Ledger, LetterState, RequestState, deletions
 from rocerf.ledger.worker import Worker
 
 #: In the source: every place at which a process can be told to die.
@@ -38,31 +34,6 @@ PLACES = [
     *("unlearn:computed", "compact:keys-destroyed", "compact:copies-removed", "compact:compacted"),
     "noted:erasure certified",  # after the first of two certificates
 ]
-
-
-class Template:
-    """A ledger with letters and an ordered deletion, made once and copied for each case."""
-
-    def __init__(self, folder: Path, server: Server | None) -> None:
-        self.folder, self.server, self.count = folder, server, 0
-        self.home = folder / "template"
-        self.home.mkdir()
-        self.url = server.fresh() if server else f"sqlite:///{self.home}/ledger.db"
-        ledger = filled(opened(self.home, url=self.url), 12, k=1)
-        numbers = [approved(ledger, "somebody", rows=harmful()), approved(ledger, "owner-7")]
-        ledger.deletions.carry_out(numbers, actor="dpo")
-        ledger.close()
-
-    def copy(self, clock: Clock | None = None, **policy: Any) -> Ledger:
-        self.count += 1
-        home = self.folder / f"copy-{self.count}"
-        shutil.copytree(self.home, home)
-        url = f"sqlite:///{home}/ledger.db"
-        if self.server:
-            name = f"copy_{os.getpid()}_{self.count}_{self.url.rpartition('_')[2]}"
-            self.server.sql(f"CREATE DATABASE {name} TEMPLATE {self.url.rpartition('/')[2]}")
-            url = f"{self.url.rpartition('/')[0]}/{name}"
-        return opened(home, clock or Clock(), url, **policy)
 
 
 @pytest.fixture(scope="module", params=["SQLite", "PostgreSQL"])
@@ -79,54 +50,6 @@ def expected(template: Template) -> dict[str, Any]:
     assert done is not None
     assert done.state is JobState.DONE
     return outcome(ledger)
-
-
-def outcome(ledger: Ledger) -> dict[str, Any]:
-    """Everything that is kept, but for random numbers and times; numbers by their order, as PostgreSQL skips some."""
-    assert ledger.audit.verify().faults == ()
-    letters, requests, versions = ledger.letters.find(limit=1000), ledger.requests.find(), ledger.models.all()
-    place = {one.id: at for at, one in enumerate(letters)} | {None: None}
-    made = {one.id: at for at, one in enumerate(reversed(versions))}
-    return {
-        "letters": [
-            (place[one.id], one.state, one.used, made[one.version], place[one.replaces], place[one.replaced_by])
-            for one in letters
-        ],
-        "history": [[(e.state, e.used, made[e.version]) for e in ledger.letters.history(one.id)] for one in letters],
-        "versions": [(made[one.id], one.state, one.training_rows) for one in versions],
-        "requests": [(one.state, one.certificate is not None) for one in requests],
-        "removed": [ledger.deletions.certificate(one.id).removed for one in requests if one.certificate],
-        "events": sorted(Counter(event.kind for event in ledger.audit.events(limit=10_000)).items()),
-        "theta": ledger.models.explainer().model.theta.tolist(),
-    }
-
-
-def in_a_process(ledger: Ledger, work: Callable[[], Any], failpoint: str | None = None) -> int:
-    """Do the work in a process of its own; how it ended (a signal as a negative number)."""
-    ledger.core.database.engine.dispose()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 minds the threads of the test runner
-        child = os.fork()
-    if child == 0:  # pragma: no cover (in the child)
-        code = 1
-        try:
-            if failpoint is not None:
-                os.environ[failpoints.VARIABLE] = failpoint
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def until_done(ledger: Ledger, clock: Clock, tries: int = 8) -> None:
-    """Others take over, once the lease of the dead has ended."""
-    for _ in range(tries):
-        job = Worker(ledger).run_once()
-        if (job is not None and job.state is JobState.DONE) or ledger_state(ledger) is JobState.DONE:
-            return
-        clock.jump(minutes=10)
-    raise AssertionError([(job.state, job.step, job.error) for job in ledger.jobs.find()])
 
 
 def test_every_place_in_the_source_is_tried() -> None:
@@ -270,6 +193,35 @@ def test_clocks_that_jump(template: Template, expected: dict[str, Any], monkeypa
     assert outcome(ledger) == expected
 
 
+def test_letters_that_a_wrong_clock_expired_are_taken_up_again(tmp_path: Path, database: Callable[[], str]) -> None:
+    clock = Clock()
+    ledger = filled(opened(tmp_path, clock, database(), broken="honour"), 12, k=1)
+    ledger.deletions.carry_out(approved(ledger, "somebody", rows=harmful()), actor="dpo")
+    Worker(ledger).run_once()
+    ledger.letters.issue(asking(ledger.models.explainer().model, 2), valid_until=UNTIL, actor="officer")
+    ledger.letters.withdraw(2, reason="a mistake", actor="officer")
+    before = {one.id: one.state for one in ledger.letters.find(limit=1000)}
+    assert set(before.values()) == {LetterState.ISSUED, LetterState.HONOURED, LetterState.WITHDRAWN}
+    clock.jump(days=4000)
+    assert ledger.letters.expire() == len(before) - 1
+    assert ledger.letters.expire() == 0
+    clock.jump(days=-4000)
+    assert ledger.letters.expire() == 0
+    assert {one.id: one.state for one in ledger.letters.find(limit=1000)} == before
+    # After a deletion that was not held against them nobody knows whether they hold.
+    clock.jump(days=4000)
+    ledger.letters.expire()
+    number = approved(ledger, "owner-9")
+    ledger.deletions.carry_out(number, actor="dpo")
+    Worker(ledger).run_once()
+    clock.jump(days=-4000)
+    ledger.letters.expire()
+    now = {one.id: one.state for one in ledger.letters.find(limit=1000)}
+    assert {one for one in now if now[one] != before[one]} == {one for one in now if now[one] is LetterState.EXPIRED}
+    assert {before[one] for one in now if now[one] is LetterState.EXPIRED} == {LetterState.ISSUED}
+    assert ledger.audit.verify().whole
+
+
 @pytest.mark.slow
 def test_a_full_disk(template: Template, expected: dict[str, Any], figures: list[str]) -> None:
     refused = 0
@@ -366,13 +318,6 @@ def test_a_database_that_is_gone_for_a_while(
     assert outcome(ledger) == expected
     kind = "PostgreSQL stopped" if template.server else "SQLite locked"
     figures.append(f"faults: {kind} for {seconds} s, {len(gone)} times within a deletion; it came to the same end")
-
-
-def ledger_state(ledger: Ledger) -> JobState | None:
-    try:
-        return ledger.jobs.get(1).state
-    except LedgerUnavailableError:
-        return None
 
 
 def locked_for(ledger: Ledger, seconds: float) -> None:

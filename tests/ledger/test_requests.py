@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,7 +16,7 @@ from sqlalchemy import text
 
 from ledgers import UNTIL, Clock, approved, asking, filled, fitted_without, harmful, opened
 from rocerf.errors import KeyReusedError, NotInLedgerError, OptionError, TransitionError
-from rocerf.ledger import Ledger, LetterState, RequestState, core
+from rocerf.ledger import Ledger, LetterState, RequestState, core, previews
 from rocerf.ledger.overview import Overview
 from rocerf.ledger.states import LETTER_WAYS, REQUEST_WAYS, check_letter, check_request
 from rocerf.ledger.tables import RequestRow
@@ -186,6 +187,28 @@ def test_what_was_looked_at_is_not_replaced_once_it_is_done(tmp_path: Path) -> N
             ledger.requests.preview(wanted, actor="dpo")
     assert (Overview(ledger.core).previewed(done), ledger.audit.head()) == (before, head)
     assert ledger.requests.preview(done, actor="dpo", keep=False).rows == 0
+
+
+def test_rows_that_come_while_the_preview_is_made_are_not_approved_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = filled(opened(tmp_path))
+    number = ledger.requests.receive("owner-1", actor="desk").id
+    ledger.requests.verify_identity(number, actor="dpo")
+    look = previews.preview
+
+    def meanwhile(*given: Any) -> Any:
+        found = look(*given)
+        ledger.requests.receive("owner-1", actor="officer", rows=["row-2"])
+        return found
+
+    monkeypatch.setattr(previews, "preview", meanwhile)
+    with pytest.raises(TransitionError, match="make the preview again"):
+        ledger.requests.preview(number, actor="dpo")
+    assert ledger.requests.get(number).state is RequestState.IDENTITY_VERIFIED
+    monkeypatch.setattr(previews, "preview", look)
+    assert ledger.requests.preview(number, actor="dpo").rows == 2
+    assert ledger.requests.approve(number, actor="dpo").state is RequestState.APPROVED
 
 
 def test_rows_of_somebody_whose_deletion_was_previewed_stay_those_that_were_looked_at(tmp_path: Path) -> None:

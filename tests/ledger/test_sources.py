@@ -12,7 +12,7 @@ import pytest
 
 from ledgers import OPEN, PLANTED, UNTIL, Clock, approved, asking, explainer, fitted_without, rows
 from residue import Planted
-from rocerf.errors import OptionError, RowSourceError
+from rocerf.errors import DataError, OptionError, RowSourceError
 from rocerf.ledger import CalledRows, FileRows, JobState, Ledger, Policy, RequestState
 from rocerf.ledger.outside import ROWS
 from rocerf.ledger.tables import ArtefactRow
@@ -203,3 +203,47 @@ def test_what_cannot_be_kept_apart_from_its_rows_is_refused(tmp_path: Path) -> N
     other = FileRows(written(tmp_path, "csv", table().assign(repaid=1)), label="repaid", id="customer")
     with pytest.raises(RowSourceError, match="checksum differs"):
         ledger_over(other, tmp_path / "another").models.register(explainer(), actor="admin")
+
+
+def test_a_text_in_place_of_a_number_is_another_row(tmp_path: Path) -> None:
+    path = written(tmp_path, "csv", table())
+    ledger = ledger_over(FileRows(path, label="repaid", id="customer"), tmp_path / "ledger")
+    filled(ledger)
+    ledger.close()
+    written(tmp_path, "csv", table().astype({"income": object}).replace({"income": {PLANTED["income"]: NAME}}))
+    again = ledger_over(FileRows(path, label="repaid", id="customer"), tmp_path / "ledger")
+    with pytest.raises(RowSourceError, match="got others under the same ids") as caught:
+        again.models.explainer()
+    assert NAME not in str(caught.value)
+
+
+def test_why_a_job_failed_quotes_nobody_and_goes_with_the_next_deletion(tmp_path: Path) -> None:
+    frame, labels = rows()
+    held, broken = frame.assign(repaid=labels), list[Exception]()
+
+    def fetch(ids: Any) -> pd.DataFrame:
+        for error in broken:
+            raise error
+        return held.loc[[i for i in ids if i in held.index]]
+
+    clock = Clock()
+    ledger = ledger_over(CalledRows(fetch, label="repaid", name="warehouse"), tmp_path / "ledger", clock=clock)
+    filled(ledger)
+    ledger.models.dropped([1])
+    broken.append(DataError(f"Expected a number in 'income', got {NAME!r} of 73219.8125's; correct it."))
+    failed = Worker(ledger).run_once()
+    assert failed is not None
+    assert failed.state is JobState.FAILED
+    assert failed.error == "Expected a number in '...', got '...' of 73219.8125's; correct it."
+    broken.clear()
+    ledger.deletions.carry_out(1, actor="dpo")
+    waits = Worker(ledger).run_once()
+    assert waits is not None
+    assert waits.state is JobState.WAITING
+    held = held.drop(index="row-7")
+    clock.jump(minutes=2)
+    done = Worker(ledger).run_once()
+    assert done is not None
+    assert done.state is JobState.DONE, done.error
+    assert "73219" not in str(ledger.jobs.find())
+    assert "tried again to see why" in ledger.jobs.get(1).error

@@ -85,6 +85,18 @@ def test_a_browser_signs_in_and_out(desk: Desk) -> None:
     )
 
 
+def test_signing_in_again_ends_the_session_before(desk: Desk) -> None:
+    """Neither goes a forgotten session on, nor is one taken over that somebody else put into the browser."""
+    planted = desk.browser(Role.OFFICER).cookies["rocerf_session"]
+    client = desk.client()
+    headers = {"Cookie": f"rocerf_session={planted}"}
+    answer = client.post("/login", data={"token": desk.secrets[Role.ADMIN]}, headers=headers)
+    assert answer.status_code == 303
+    assert client.cookies["rocerf_session"] != planted
+    assert client.get("/api/v1/me").json()["role"] == "admin"
+    assert desk.client().get("/api/v1/me", headers=headers).status_code == 401
+
+
 def test_a_form_of_another_site_is_refused(desk: Desk) -> None:
     from rocerf.service.guard import csrf_token
 

@@ -58,7 +58,7 @@ def test_every_role_at_every_endpoint(desk: Desk, role: Role | None) -> None:
 def test_persons_are_for_those_who_work_with_them() -> None:
     people = frozenset({Role.OFFICER, Role.PROTECTION})
     found = [endpoint for endpoint in PERMISSIONS if PERSONAL.search(endpoint[1])]
-    assert len(found) == 3
+    assert len(found) == 4
     assert all(PERMISSIONS[endpoint] == people for endpoint in found)
 
 

@@ -22,7 +22,7 @@ subject.
   (frame in the model's columns, index: who), ``get(n)``, ``find(state=, person=, outstanding=, after=, limit=)``,
   ``document(n) -> rocerf.Letter`` (what the person reads), ``history(n)``, ``withdraw(n, reason=, actor=)``,
   ``expire()``, ``portfolio()`` (counts), ``due()`` (little is left of the budget),
-  ``renew([n, ...], actor=) -> Job``.
+  ``renew([n, ...] or None, actor=) -> Job`` (None: all that are due).
 - ``ledger.requests``:
   ``receive(person, actor=, rows=None, received=None, source="", idempotency_key=None) -> DeletionRequest``,
   ``verify_identity(n, actor=, how="", colleague=None)``, ``preview(n or [n, ...], actor=, keep=True) -> Preview``,

@@ -24,7 +24,7 @@ def as_text(certificate: ErasureCertificate, language: str = "en") -> str:
 
     title = say("certificate_title" if certificate.complete else "certificate_title_masked")
     model = say("certificate_model", rows=certificate.rows) if certificate.rows else say("certificate_no_rows")
-    removed = [f"  {count} {say(f'removed_{name}')}" for name, count in certificate.removed.items()]
+    removed = [f"  {count} {say(f'removed_{name}', count=count)}" for name, count in certificate.removed.items()]
     hashes = [f"  {name}: {value}" for name, value in certificate.hashes.items()]
     beyond = [f"  {say(f'beyond_{name}')}" for name in certificate.beyond_reach]
     dates = say(

@@ -6,7 +6,9 @@ chain on PostgreSQL. What a crash interrupts was never there.
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -17,10 +19,13 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from rocerf.errors import FileFormatError, LedgerUnavailableError, OptionError
+from rocerf.errors import FileFormatError, LedgerUnavailableError, OptionError, PostponedError
 
 #: Seconds that SQLite waits for another writer, and PostgreSQL for a connection.
 PATIENCE = 30
+
+#: Seconds that PostgreSQL waits for a table that is to be written anew: whoever reads it meanwhile waits behind us.
+BRIEFLY = 3
 
 
 class Database:
@@ -111,7 +116,11 @@ class Database:
                     running.run_migrations()
 
     def compact(self, tables: Iterable[str]) -> None:
-        """Write the database anew, without what was deleted: no old page, no log, no dead row."""
+        """Write the database anew, without what was deleted: no old page, no log, no dead row.
+
+        Whoever reads an older moment all the while (a backup, a report) keeps what was deleted in the files: that is an
+        error, and nothing is taken for removed.
+        """
         if self.is_sqlite:
             with _told(), self._raw() as raw:
                 _checkpoint(raw)
@@ -119,8 +128,7 @@ class Database:
                 _checkpoint(raw)
             return
         with _told(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for table in tables:
-                connection.execute(text(f'VACUUM FULL "{table}"'))
+            _vacuum(connection, list(tables))
 
     @contextmanager
     def _raw(self) -> Iterator[sqlite3.Connection]:
@@ -135,10 +143,54 @@ class Database:
 def _checkpoint(raw: sqlite3.Connection) -> None:
     busy, *_ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
-        raise LedgerUnavailableError(
-            f"Expected to empty the database's log within {PATIENCE} seconds, got other readers all the time; it will "
-            "be tried again."
-        )
+        raise _still_read()
+
+
+def _vacuum(connection: Connection, tables: list[str]) -> None:
+    """Write tables anew, again and again while somebody else still sees rows that are dead; not for ever.
+
+    The server says after each table how many dead rows it had to keep. Whoever reads a table now is waited for shortly:
+    those who come meanwhile wait behind us.
+    """
+    until, kept = time.monotonic() + PATIENCE, list[int]()
+
+    def heard(notice: Any) -> None:
+        found = re.search(r"\d+", (notice.message_detail or "").partition("\n")[0])
+        kept.append(0 if found is None else int(found.group()))
+
+    driver: Any = connection.connection.driver_connection
+    driver.add_notice_handler(heard)
+    connection.detach()  # nobody else gets it afterwards, with what is set here
+    connection.execute(text(f"SET lock_timeout = '{BRIEFLY}s'"))
+    while tables:
+        left = []
+        for table in tables:
+            kept.clear()
+            if not _vacuumed(connection, table) or any(kept):
+                left.append(table)
+        if left and time.monotonic() > until:
+            raise _still_read()
+        time.sleep(0.5 if left else 0.0)
+        tables = left
+
+
+def _vacuumed(connection: Connection, table: str) -> bool:
+    """Whether the table could be written anew, or somebody held it."""
+    try:
+        connection.execute(text(f'VACUUM (FULL, VERBOSE) "{table}"'))
+    except OperationalError as error:
+        if getattr(error.orig, "sqlstate", "") != "55P03":  # the lock was not to be had in time
+            raise
+        return False
+    return True
+
+
+def _still_read() -> PostponedError:
+    return PostponedError(
+        f"Expected to write the database anew without what was deleted, got others who read an older state of it for "
+        f"{PATIENCE} seconds (a backup, a report, a transaction left open); end them, and the deletion goes on by "
+        "itself."
+    )
 
 
 def _sqlite_settings(raw: sqlite3.Connection, _: object) -> None:
@@ -159,6 +211,11 @@ def _told() -> Iterator[None]:
         raise LedgerUnavailableError(
             f"Expected to reach the ledger's database, got {_first_line(error)}; see that it runs, can be written to "
             "and has room, then try again: nothing of this step was kept."
+        ) from error
+    except sqlite3.OperationalError as error:  # what was asked of the driver itself
+        raise LedgerUnavailableError(
+            f"Expected to write the ledger's database anew, got {error}; see that it can be written to and its disk "
+            "has room, then try again: nothing of this step was kept."
         ) from error
     except DBAPIError as error:
         if error.connection_invalidated:

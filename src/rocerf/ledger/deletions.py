@@ -242,8 +242,12 @@ class Deletions:
 
     def _erase(self, number: int, lease: Lease) -> None:
         """Remove from the tables what is left of the people and of earlier versions."""
+        with self.core.database.reading() as session:
+            batch = session.get_one(BatchRow, number)
+            asked = requests_of(session, batch)
+            shared = erasing.shared_notes(session, self.core, self.models, self.people, batch, asked)
         with self._step("erase", number, lease) as (session, batch, facts):
-            facts.update(erasing.erase(session, self.core, batch, requests_of(session, batch)))
+            facts.update(erasing.erase(session, self.core, batch, requests_of(session, batch), shared))
             told = {"batch": number, **{name: facts[name] for name in ("subjects", "versions")}}
             self.core.note(session, "data erased", batch.actor, told)
 

@@ -7,9 +7,10 @@ over ciphertext stays.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,16 @@ from rocerf.errors import NotRemovedError
 from rocerf.ledger.core import Core
 from rocerf.ledger.keys import SUBJECT, VERSION
 from rocerf.ledger.letters import move
-from rocerf.ledger.people import PERSON, ROWS
-from rocerf.ledger.requests import SOURCES
-from rocerf.ledger.states import LetterState, VersionState
+from rocerf.ledger.models import Models
+from rocerf.ledger.people import PERSON, ROWS, People, notes_of_others
+from rocerf.ledger.previews import split
+from rocerf.ledger.requests import SOURCES, rows_named
+from rocerf.ledger.states import JobState, LetterState, VersionState
 from rocerf.ledger.tables import (
     ArtefactRow,
     BatchRow,
     CopyRow,
+    JobRow,
     LetterEventRow,
     LetterRow,
     PayloadRow,
@@ -34,6 +38,7 @@ from rocerf.ledger.tables import (
     SubjectRow,
     VersionRow,
 )
+from rocerf.ledger.written import as_written
 
 #: Tables from which something personal is deleted or overwritten.
 TOUCHED = (
@@ -41,10 +46,31 @@ TOUCHED = (
     *("requests", "versions", "copies", "jobs", "batches"),
 )
 
+#: What stands in place of why a job failed, once anything was erased.
+FORGOTTEN = "erased with a deletion that was carried out since; have the job tried again to see why it fails"
 
-def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[RequestRow]) -> dict[str, Any]:
+
+def shared_notes(
+    session: Session, core: Core, models: Models, people: People, batch: BatchRow, asked: Sequence[RequestRow]
+) -> dict[int, set[Any]]:
+    """Ids of rows that went and are noted of somebody who stays: two people may share a row, and it went for both."""
+    if batch.rows == 0:
+        return {}
+    assert batch.version_before is not None
+    own = models.ids(session, batch.version_before)
+    gone = set(split(own, [i for row in asked for i in rows_named(core, people, session, row)])[0])
+    shared = notes_of_others(session, core, set(map(as_written, gone)), [row.subject for row in asked])
+    return {owner: {i for i in ids if gone & set(split(own, [i])[0])} for owner, ids in shared.items()}
+
+
+def erase(
+    session: Session, core: Core, batch: BatchRow, asked: Sequence[RequestRow], shared: Mapping[int, set[Any]]
+) -> dict[str, Any]:
     """Remove people and earlier versions from the tables, in this transaction; counts and hashes by number."""
     now = core.now()
+    notes = {number: json.loads(ids) for number, ids in core.get_many(session, PERSON, ROWS, shared).items()}
+    left = {number: [i for i in ids if i not in shared[number]] for number, ids in notes.items()}
+    core.put(session, ((PERSON, number, ROWS, number, json.dumps(ids).encode()) for number, ids in left.items()))
     subjects = {str(row.subject): _erased(session, core, row.subject) for row in asked}
     for request in session.scalars(select(RequestRow).where(RequestRow.subject.in_([row.subject for row in asked]))):
         request.reason, request.idempotency_body = "", None
@@ -55,6 +81,9 @@ def erase(session: Session, core: Core, batch: BatchRow, asked: Sequence[Request
         version.state, version.erased, version.label = VersionState.ERASED.code, now, ""
         versions[str(version.id)] = version.artefact_sha256
         with_rows |= not version.rows_outside
+    # Whatever an error of the library said about data, it does not outlive the data.
+    failed = (JobRow.state == JobState.FAILED.code, JobRow.error != "")
+    session.execute(update(JobRow).where(*failed).values(error=FORGOTTEN))
     session.execute(delete(ArtefactRow).where(ArtefactRow.version.in_([int(number) for number in versions])))
     copies = list(session.scalars(select(CopyRow.id).where(CopyRow.removed.is_(None))))
     told = {"subjects": subjects, "versions": versions, "copies_to_remove": copies}

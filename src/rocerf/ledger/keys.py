@@ -136,6 +136,7 @@ class KeyFile:
             with closing(sqlite3.connect(self.path, timeout=30.0, isolation_level=None)) as file:
                 file.execute("PRAGMA secure_delete = ON")
                 file.execute("PRAGMA synchronous = FULL")
+                file.execute("PRAGMA temp_store = MEMORY")  # writing it anew puts no key into a file elsewhere
                 yield file
         except sqlite3.OperationalError as error:
             raise LedgerUnavailableError(
@@ -153,10 +154,11 @@ class KeyFile:
             file.execute("BEGIN IMMEDIATE")
             try:
                 yield file
+                file.execute("COMMIT")
             except BaseException:
-                file.execute("ROLLBACK")
+                if file.in_transaction:  # a full disk has ended it already: that is what is to be told
+                    file.execute("ROLLBACK")
                 raise
-            file.execute("COMMIT")
 
 
 @contextmanager

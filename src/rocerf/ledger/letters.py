@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, and_, func, insert, select
 from sqlalchemy.orm import Session, aliased
 
 from rocerf.errors import ErasedError, OptionError, TransitionError
@@ -21,7 +21,7 @@ from rocerf.ledger.people import as_json
 from rocerf.ledger.records import HistoryEntry, Job, LetterRecord
 from rocerf.ledger.renewing import people_now, rewritten
 from rocerf.ledger.states import LETTER_WAYS, OUTSTANDING, LetterState, check_letter
-from rocerf.ledger.tables import LetterEventRow, LetterRow
+from rocerf.ledger.tables import BatchRow, LetterEventRow, LetterRow
 from rocerf.letters.letter import Letter
 from rocerf.recourse.result import Status
 
@@ -155,17 +155,33 @@ class Letters:
         return self.get(number)
 
     def expire(self, *, actor: str = "clock") -> int:
-        """Letters whose last day has passed are expired; how many."""
+        """Letters whose last day has passed are expired; how many.
+
+        Those whose last day has not passed after all (the clock was wrong) are again what they were before, unless a
+        deletion was carried out meanwhile that was not held against them. Honoured letters are held against none.
+        """
         today = self.core.today()
         alive = [LetterState.ISSUED, LetterState.RECHECKED, LetterState.BROKEN, LetterState.HONOURED]
-        query = select(LetterRow).where(
-            LetterRow.valid_until < today, LetterRow.state.in_([state.code for state in alive])
+        over = (LetterRow.valid_until < today, LetterRow.state.in_([state.code for state in alive]))
+        deleted = select(BatchRow.id).where(BatchRow.version_before >= LetterRow.checked_by, BatchRow.rows > 0)
+        honoured = select(LetterEventRow.id).where(
+            LetterEventRow.letter == LetterRow.id, LetterEventRow.state == LetterState.HONOURED.code
         )
+        still_known = ~deleted.exists() | honoured.exists()
+        early = (LetterRow.valid_until >= today, LetterRow.state == LetterState.EXPIRED.code, still_known)
+        with self.core.database.reading() as session:  # as a rule there are none, and nobody is kept from writing
+            if session.scalar(select(LetterRow.id).where(and_(*over) | and_(*early)).limit(1)) is None:
+                return 0
         with self.core.database.writing() as session:
-            rows = session.scalars(query).all()
+            rows = session.scalars(select(LetterRow).where(*over)).all()
             move(session, self.core, rows, LetterState.EXPIRED)
             if rows:
                 self.core.note(session, "letters expired", actor, {"letters": len(rows)})
+            back = session.scalars(select(LetterRow).where(*early)).all()
+            for row in back:
+                move(session, self.core, [row], _before_it_expired(session, row))
+            if back:
+                self.core.note(session, "letters not expired after all", actor, {"letters": len(back)})
             return len(rows)
 
     def due(self, *, pending: int = 0) -> tuple[LetterRecord, ...]:
@@ -175,23 +191,36 @@ class Letters:
         ``pending`` rows (``ledger.requests.pending_rows()``: approved, and not deleted yet) are more than is left,
         and a new letter would cover them.
         """
-        left = LetterRow.k - LetterRow.used
-        little = (LetterRow.used > 0) & ((left <= LetterRow.k * self.core.policy.renew_at) | (left <= 1))
-        soon = (left < pending) & (LetterRow.k >= pending) & (LetterRow.used > 0)
-        query = select(LetterRow.id).where(
-            LetterRow.answered, LetterRow.state.in_([state.code for state in OUTSTANDING]), little | soon
-        )
+        query = select(LetterRow.id).where(*self._due(pending)).order_by(LetterRow.id)
         with self.core.database.reading() as session:
-            return _records(session, list(session.scalars(query.order_by(LetterRow.id))))
+            return _records(session, list(session.scalars(query)))
 
-    def renew(self, numbers: Iterable[int], *, actor: str, idempotency_key: str | None = None) -> Job:
-        """Have new letters made in place of these, from the people's data as they are now: a job to poll."""
-        wanted = list(dict.fromkeys(numbers))
+    def count_due(self, *, pending: int = 0) -> int:
+        """How many letters are due, as in :meth:`due`."""
+        query = select(func.count()).select_from(LetterRow).where(*self._due(pending))
+        with self.core.database.reading() as session:
+            return session.scalar(query) or 0
+
+    def _due(self, pending: int) -> tuple[ColumnElement[bool], ...]:
+        left = LetterRow.k - LetterRow.used
+        little = (left <= LetterRow.k * self.core.policy.renew_at) | (left <= 1)
+        soon = (left < pending) & (LetterRow.k >= pending)
+        is_out = LetterRow.answered & LetterRow.state.in_([state.code for state in OUTSTANDING])
+        return is_out, LetterRow.used > 0, little | soon
+
+    def renew(
+        self, numbers: Iterable[int] | None, *, actor: str, pending: int = 0, idempotency_key: str | None = None
+    ) -> Job:
+        """Have new letters made in place of these, from the people's data as they are now: a job to poll. None stands
+        for all that are due, with ``pending`` as in :meth:`due`."""
+        wanted = None if numbers is None else list(dict.fromkeys(numbers))
         body = self.core.print_of("renew", wanted)
         with self.core.database.writing() as session:
             before = self.jobs.asked_before(session, idempotency_key, body)
             if before is not None:
                 return job_of(before)
+            if wanted is None:
+                wanted = list(session.scalars(select(LetterRow.id).where(*self._due(pending)).order_by(LetterRow.id)))
             for number in wanted:
                 row = found_or_refused(session, LetterRow, number, "letter")
                 check_letter(LetterState(row.state), LetterState.REISSUED)
@@ -254,6 +283,12 @@ def move(session: Session, core: Core, rows: Sequence[LetterRow], to: LetterStat
     session.flush()
     if events:
         session.execute(insert(LetterEventRow), events)
+
+
+def _before_it_expired(session: Session, row: LetterRow) -> LetterState:
+    """The state that an expired letter came from."""
+    events = select(LetterEventRow.state).where(LetterEventRow.letter == row.id).order_by(LetterEventRow.id.desc())
+    return next(state for state in map(LetterState, session.scalars(events)) if state is not LetterState.EXPIRED)
 
 
 def replaced(session: Session, core: Core, made: Written, old: Sequence[LetterRow], version: int) -> dict[str, int]:

@@ -198,6 +198,8 @@ class Models:
 
     def ids(self, session: Session, number: int) -> list[Any]:
         """The ids of a version's training rows; the rows themselves are not asked for."""
+        if number in self._loaded:
+            return list(self._loaded[number].model.train.ids.tolist())
         return outside.ids_of(_states(self._opened(session.get_one(ArtefactRow, number)), f"model version {number}"))
 
     def _opened(self, row: ArtefactRow) -> bytes:

@@ -85,7 +85,7 @@ def _row_arrays(model: State, frame: Any, source: RowSource) -> dict[str, NDArra
         raise _changed(source)
     found: dict[str, NDArray[Any]] = {"X": _values(model, frame, source), "favourable_rows": good.astype(np.float64)}
     if source.weight is not None:
-        found["weights"] = frame[source.weight].to_numpy(np.float64)
+        found["weights"] = _numbers(frame[source.weight], source)
     said = about.get("pipeline")
     if said is not None:
         frames = Frames.from_dict(said["frames"])
@@ -112,7 +112,16 @@ def _values(model: State, frame: Any, source: RowSource) -> Array:
             f"Expected the model's {len(columns)} columns at {source.name}, got none called {missing[0]!r}; name them "
             "there as in training."
         )
-    return np.ascontiguousarray(frame[columns].to_numpy(np.float64))
+    return np.ascontiguousarray(_numbers(frame[columns], source))
+
+
+def _numbers(frame: Any, source: RowSource) -> Array:
+    """What are numbers in training; where a text stands there now, the rows are others."""
+    try:
+        numbers: Array = frame.to_numpy(np.float64)
+    except (TypeError, ValueError):
+        raise _changed(source) from None
+    return numbers
 
 
 def _check(model: State, source: RowSource) -> None:

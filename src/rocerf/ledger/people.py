@@ -17,7 +17,7 @@ from rocerf.ledger import erased
 from rocerf.ledger.core import Core
 from rocerf.ledger.models import Models
 from rocerf.ledger.states import RequestState
-from rocerf.ledger.tables import RequestRow
+from rocerf.ledger.tables import PayloadRow, RequestRow
 from rocerf.ledger.written import as_written
 
 #: Kind and parts of what is kept of a person.
@@ -100,6 +100,16 @@ class People:
         """The number by which letters and requests know this person."""
         with self.core.database.reading() as session:
             return self.core.known_subject(session, name)
+
+
+def notes_of_others(
+    session: Session, core: Core, written: set[str], leaving: Iterable[int]
+) -> dict[int, tuple[Any, ...]]:
+    """What is noted of people other than these, by their number, where any id is one of these as it is written."""
+    query = select(PayloadRow.owner).where(PayloadRow.kind == PERSON, PayloadRow.part == ROWS)
+    others = list(session.scalars(query.where(PayloadRow.owner.not_in(list(leaving)))))
+    noted = {owner: json.loads(ids) for owner, ids in core.get_many(session, PERSON, ROWS, others).items()}
+    return {owner: tuple(ids) for owner, ids in noted.items() if written & set(map(as_written, ids))}
 
 
 def as_json(values: Mapping[str, Any]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ from sqlalchemy.orm import Session
 from rocerf.ledger.core import Core, found_or_refused
 from rocerf.ledger.models import Models
 from rocerf.ledger.outstanding import Outstanding
-from rocerf.ledger.people import PERSON, ROWS, People
+from rocerf.ledger.people import People, notes_of_others
 from rocerf.ledger.records import LetterBudget, Preview
-from rocerf.ledger.tables import LetterRow, PayloadRow, RequestRow
+from rocerf.ledger.tables import LetterRow, RequestRow
 from rocerf.ledger.written import as_written
 
 
@@ -95,10 +94,8 @@ def _rows_of_others(session: Session, core: Core, people: People, subjects: Sequ
     further = set(map(as_written, named)) - own
     if not further:
         return 0
-    query = select(PayloadRow.owner).where(PayloadRow.kind == PERSON, PayloadRow.part == ROWS)
-    others = list(session.scalars(query.where(PayloadRow.owner.not_in(subjects))))
-    noted = core.get_many(session, PERSON, ROWS, others).values()
-    return len(further & {as_written(i) for ids in noted for i in json.loads(ids)})
+    noted = notes_of_others(session, core, further, subjects).values()
+    return len(further & {as_written(i) for ids in noted for i in ids})
 
 
 def _letters_of(session: Session, subjects: Sequence[int]) -> list[int]:

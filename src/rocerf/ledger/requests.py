@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from rocerf.ledger.people import People, plain
 from rocerf.ledger.records import DeletionRequest, Preview
 from rocerf.ledger.states import REQUEST_WAYS, RequestState, check_request
 from rocerf.ledger.tables import CertificateRow, RequestRow
+from rocerf.ledger.written import as_written
 
 #: Kind and parts of what is kept of a request: the rows named with it, the last reason given, where it came from.
 REQUEST, NAMED, REASON, SOURCE = "request", "rows", "reason", "source"
@@ -42,6 +43,8 @@ class Requests:
     core: Core
     models: Models
     people: People
+    #: Of the rows that were counted last, how many; by a number that says nothing of them.
+    _counted: dict[int, int] = field(default_factory=dict, repr=False)
 
     def receive(
         self,
@@ -117,18 +120,28 @@ class Requests:
         wanted = [numbers] if isinstance(numbers, int) else list(dict.fromkeys(numbers))
         if keep:
             with self.core.database.reading() as session:
-                for row in self._rows(session, wanted):
-                    _check_before_deletion(row)
+                asked = self._still_to_come(session, wanted)
         preview = previews.preview(self.core, self.models, self.people, wanted)
         if keep:
             with self.core.database.writing() as session:
+                if self._still_to_come(session, wanted) != asked:
+                    raise TransitionError(
+                        "Expected the rows of a request to stay while it was previewed, got others; make the preview "
+                        "again: what is approved is what was looked at."
+                    )
                 for row in self._rows(session, wanted):
-                    _check_before_deletion(row)
                     if row.state in (RequestState.IDENTITY_VERIFIED.code, RequestState.PREVIEWED.code):
                         set_state(row, RequestState.PREVIEWED)
                     row.preview = preview.kept()
                 self.core.note(session, "deletion previewed", actor, preview.summary())
         return preview
+
+    def _still_to_come(self, session: Session, numbers: Iterable[int]) -> list[tuple[Any, ...]]:
+        """The rows that each of these requests is about, which are all still to be carried out."""
+        rows = self._rows(session, numbers)
+        for row in rows:
+            _check_before_deletion(row)
+        return [rows_named(self.core, self.people, session, row) for row in rows]
 
     def approve(self, number: int, *, actor: str, colleague: str | None = None) -> DeletionRequest:
         """The deletion may be carried out, once its preview was seen; ``colleague`` as in :meth:`verify_identity`."""
@@ -212,11 +225,11 @@ class Requests:
                 query = query.where(RequestRow.subject == self.core.known_subject(session, person))
             return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
 
-    def by_deadline(self, limit: int = 100) -> tuple[DeletionRequest, ...]:
+    def by_deadline(self, limit: int = 100, offset: int = 0) -> tuple[DeletionRequest, ...]:
         """Open requests, the most urgent first."""
         closed = [state.code for state in (RequestState.REFUSED, RequestState.CERTIFIED)]
         query = select(RequestRow).where(RequestRow.state.not_in(closed))
-        query = query.order_by(RequestRow.deadline, RequestRow.id).limit(limit)
+        query = query.order_by(RequestRow.deadline, RequestRow.id).limit(limit).offset(offset)
         with self.core.database.reading() as session:
             return tuple(request_of(session, self.core, row) for row in session.scalars(query).all())
 
@@ -227,9 +240,15 @@ class Requests:
             rows = session.scalars(query).all()
             if not rows:
                 return 0
-            own = self.models.ids(session, self.models.current_row(session).id)
-            named = (i for row in rows for i in rows_named(self.core, self.people, session, row))
-            return len(previews.split(own, list(dict.fromkeys(named)))[0])
+            version = self.models.current_row(session).id
+            named = list(dict.fromkeys(i for row in rows for i in rows_named(self.core, self.people, session, row)))
+            key = hash((version, *map(as_written, named)))
+            found = self._counted.get(key)
+            if found is None:  # whoever looks at the portfolio asks again and again
+                found = len(previews.split(self.models.ids(session, version), named)[0])
+                self._counted.clear()
+                self._counted[key] = found
+            return found
 
     def _rows(self, session: Session, numbers: Iterable[int]) -> list[RequestRow]:
         return [found_or_refused(session, RequestRow, number, "deletion request") for number in numbers]

@@ -89,7 +89,8 @@ LETTER_WAYS: Mapping[LetterState, tuple[LetterState, ...]] = {
     _L.BROKEN: (_L.REISSUED, _L.HONOURED, _L.EXPIRED, _L.WITHDRAWN),
     _L.HONOURED: (_L.REISSUED, _L.EXPIRED, _L.WITHDRAWN),
     _L.REISSUED: (_L.WITHDRAWN,),  # the person's own data are erased
-    _L.EXPIRED: (_L.WITHDRAWN,),
+    # Back to where it was, where the clock that said so was wrong.
+    _L.EXPIRED: (_L.ISSUED, _L.RECHECKED, _L.BROKEN, _L.HONOURED, _L.WITHDRAWN),
     _L.WITHDRAWN: (),
 }
 

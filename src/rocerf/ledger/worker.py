@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import socket
 import threading
@@ -101,7 +102,7 @@ class Worker:
 
     def _failed(self, lease: Lease, error: Exception) -> None:
         """Note why; messages of others than us may hold anything, so of those only the kind is kept."""
-        told = str(error) if isinstance(error, RocerfError) else f"an unexpected {type(error).__name__}"
+        told = quoting_nobody(error) if isinstance(error, RocerfError) else f"an unexpected {type(error).__name__}"
         # What our own rules refuse will be refused again; what was only in the way of somebody else will not.
         for_good = isinstance(error, RocerfError) and not isinstance(error, (OSError, TransitionError))
         job = self.ledger.jobs.give_up(lease, told[:1000], for_good=for_good)
@@ -129,3 +130,18 @@ class Worker:
         finally:
             over.set()
             thread.join()
+
+
+#: What an error quotes; an apostrophe within a word opens nothing.
+_QUOTED = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
+
+
+def quoting_nobody(error: RocerfError) -> str:
+    """What an error says, without what it quotes: everybody reads why a job failed, and a quoted value may be a
+    person's. The ledger's own errors quote states and names of columns, and nothing of people.
+
+    >>> from rocerf.errors import DataError
+    >>> quoting_nobody(DataError("Expected a number in Newton's column 'age', got 'Erika'; correct it."))
+    "Expected a number in Newton's column '...', got '...'; correct it."
+    """
+    return str(error) if isinstance(error, LedgerError) else _QUOTED.sub("'...'", str(error))

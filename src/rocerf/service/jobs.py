@@ -108,11 +108,14 @@ def certificate(ledger: TheLedger, caller: Caller, number: Number) -> Certificat
 
 
 @router.post("/letters/renew", status_code=202, responses=_PROBLEMS)
-def renew(ledger: TheLedger, caller: Caller, response: Response, wanted: Renewal) -> JobView:
+def renew(
+    ledger: TheLedger, caller: Caller, response: Response, wanted: Renewal, key: IdempotencyKey = None
+) -> JobView:
     """New letters in place of those of whose budget little is left."""
-    due = ledger.letters.due(pending=ledger.requests.pending_rows()) if not wanted.letters else ()
-    numbers = wanted.letters or [letter.id for letter in due]
-    job = ledger.letters.renew(numbers, actor=caller.actor)
+    pending = ledger.requests.pending_rows() if not wanted.letters else 0
+    job = ledger.letters.renew(
+        wanted.letters or None, actor=caller.actor, pending=pending, idempotency_key=own_key(caller, key)
+    )
     response.headers["Location"] = f"/api/v1/jobs/{job.id}"
     return JobView.of(job)
 

@@ -61,6 +61,7 @@ class Portfolio(BaseModel):
     outstanding: list[dict[str, Any]] = Field(
         examples=[[{"promise": "retrained", "k": 4, "remaining": 3, "letters": 12}]]
     )
+    due: int = Field(default=0, description="Outstanding letters for which a new one is due.", examples=[2])
 
 
 class OfPerson(BaseModel):
@@ -144,9 +145,14 @@ def letters(
     limit: Limit = 100,
     state: LetterState | None = None,
     outstanding: Annotated[bool | None, Query(description="Only those that count still, or only others.")] = None,
+    due: Annotated[bool, Query(description="Those alone for which a new letter is due, instead.")] = False,
 ) -> Letters:
     """Letters by number."""
-    found = ledger.letters.find(state=state, outstanding=outstanding, after=after, limit=limit)
+    if due:
+        ripe = ledger.letters.due(pending=ledger.requests.pending_rows())
+        found = tuple(one for one in ripe if one.id > after)[:limit]
+    else:
+        found = ledger.letters.find(state=state, outstanding=outstanding, after=after, limit=limit)
     return Letters(letters=[LetterView.of(letter, caller) for letter in found])
 
 
@@ -160,7 +166,8 @@ def letters_of(ledger: TheLedger, caller: Caller, whose: OfPerson) -> Letters:
 @router.get("/portfolio", responses=documented(401, 403, 429, 503))
 def portfolio(ledger: TheLedger) -> Portfolio:
     """Letters by state, and outstanding ones by promise and what is left of their budget."""
-    return Portfolio(**ledger.letters.portfolio())
+    due = ledger.letters.count_due(pending=ledger.requests.pending_rows())
+    return Portfolio(**ledger.letters.portfolio(), due=due)
 
 
 @router.get("/letters/{number}", responses=documented(401, 403, 404, 422, 429, 503))

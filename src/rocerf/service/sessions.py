@@ -31,6 +31,9 @@ async def login(
     except NotSignedInError:
         rates.count_failure(address)
         raise
+    before = request.cookies.get(COOKIE)
+    if before is not None:  # nobody goes on in a session that its browser has forgotten
+        await run_in_threadpool(access.close_session, before)
     secret = await run_in_threadpool(access.open_session, found)
     answer = RedirectResponse("/", status_code=303)
     secure = request.url.scheme == "https"

@@ -185,12 +185,16 @@ class JobView(BaseModel):
     id: int = Field(examples=[1])
     kind: str = Field(examples=["deletion"])
     state: str = Field(examples=["waiting"])
-    step: str
+    step: str = Field(
+        description="The last step that is done and kept; of a deletion: unlearn, recheck, reissue, source, erase, "
+        "compact, certify. Empty before the first.",
+        examples=["recheck"],
+    )
     attempts: int = Field(examples=[0])
     created: datetime
     not_before: datetime
     finished: datetime | None = Field(examples=[None])
-    error: str
+    error: str = Field(description="Why it failed, or what it waits for; it quotes no value.")
     result: dict[str, Any] = Field(examples=[{}])
 
     @classmethod

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
+from page_forms import HTML, offered, said, send
 from rocerf.errors import LedgerUnavailableError
 from rocerf.ledger import RequestState
 from rocerf.ledger.access import Role
@@ -18,16 +18,10 @@ from rocerf.ledger.states import LetterState
 from rocerf.ledger.worker import Worker
 from rocerf.letters.page import body_html
 from rocerf.service.pages.rendering import place
-from rocerf.service.pages.texts import page_language
 from service_desk import Desk, desk_in
 
 PAGES = ("/", "/letters/1", "/requests", "/requests/1", "/models", "/trail")
 PEOPLE = (Role.OFFICER, Role.PROTECTION)
-HTML = {"accept": "text/html"}
-
-
-def said(key: str, code: str = "en", **values: object) -> str:
-    return html.escape(page_language(code).say(f"pages.{key}", **values), quote=False)
 
 
 def names(desk: Desk) -> set[str]:
@@ -132,27 +126,6 @@ def test_only_an_officer_takes_a_letter_back(tmp_path: Path) -> None:
 # --- a deletion, by its forms ---------------------------------------------------------------------
 
 
-def send(client: TestClient, page: str, act: str, **values: Any) -> str:
-    """Fill in the form of a page and send it as a browser does; the page to which it leads."""
-    text = client.get(page, headers=HTML).text
-    target = f"{page}/{act}" if act else page
-    form = re.search(rf'<form[^>]*action="{target}".*?</form>', text, flags=re.DOTALL)
-    assert form is not None, f"no form for {act} on {page}"
-    token = re.search(r'name="csrf_token" value="(\w+)"', form.group())
-    assert token is not None
-    for name in values:
-        assert f'name="{name}"' in form.group(), name
-    sent = client.post(target, data={"csrf_token": token.group(1), **values}, headers=HTML)
-    if sent.status_code == 200:
-        return sent.text
-    assert sent.status_code == 303, sent.text
-    return client.get(sent.headers["location"], headers=HTML).text
-
-
-def offered(text: str) -> set[str]:
-    return set(re.findall(r'action="/requests/\d+/(\w+)"', text))
-
-
 @pytest.mark.parametrize("policy", ["reissue", "honour"])
 def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     desk = desk_in(tmp_path, letters=4)
@@ -166,7 +139,7 @@ def test_from_receipt_to_certificate(tmp_path: Path, policy: str) -> None:
     assert said("done.preview") in page
     assert offered(page) == {"preview", "approve", "hold", "extend", "refuse"}
     assert said("preview.breaks", letters=4) in page
-    assert "<strong>1</strong> " + said("preview.rows") in page
+    assert "<strong>1</strong> " + said("preview.rows", count=1) in page
     page = send(client, "/requests/1", "approve")
     assert offered(page) == {"carry_out", "hold", "extend", "refuse"}
     page = send(client, "/requests/1", "carry_out", policy=policy)

@@ -155,6 +155,29 @@ def test_filtering_letters_swaps_the_list_alone(office: Office) -> None:
     page.context.close()
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_person_s_letter_is_found_and_replaced(office: Office, scripts: bool) -> None:
+    page = office.visit(Role.OFFICER, scripts=scripts, viewport={"width": 390, "height": 844})
+    person = str(office.desk.ledger.letters.document(2).person)
+    page.get_by_label(said("letters.person"), exact=True).fill(person)
+    page.get_by_role("button", name=said("portfolio.find_button")).click()
+    page.get_by_role("heading", name=said("found.title")).wait_for()
+    assert person not in page.url, "addresses are kept on their way"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    newest = page.get_by_role("rowheader").first.text_content()
+    page.get_by_role("rowheader").first.get_by_role("link").click()
+    page.get_by_role("button", name=said("acts.renew"), exact=True).click()
+    page.get_by_text(said("done.renew")).wait_for()
+    for _ in range(100):
+        page.goto(f"/letters/{newest}")
+        if page.get_by_text(said("letters.replaced_by")).count():
+            break
+        page.wait_for_timeout(100)
+    page.locator("dd").get_by_role("link").last.click()
+    page.get_by_text(said("letters.replaces")).wait_for()
+    page.context.close()
+
+
 @pytest.mark.parametrize("code", ["en", "de"])
 def test_a_phone_needs_no_sideways_scrolling(office: Office, code: str) -> None:
     page = office.visit(Role.PROTECTION, viewport={"width": 390, "height": 844})
@@ -184,8 +207,14 @@ def test_of_a_letter_s_page_the_letter_alone_is_printed(office: Office) -> None:
 def test_nothing_that_keeps_people_out(office: Office, code: str) -> None:
     page = office.visit(Role.PROTECTION)
     page.goto(f"/language?to={code}&back=/")
-    for path in (*PAGES, "/nowhere"):
-        page.goto(path)
+    for path in (*PAGES, "/nowhere", "found"):
+        if path == "found":
+            page.goto("/")
+            page.locator("#person").fill(str(office.desk.ledger.letters.document(1).person))
+            page.locator("#person").press("Enter")
+            page.get_by_role("heading", name=said("found.title", code)).wait_for()
+        else:
+            page.goto(path)
         page.evaluate(Path(AXE).read_text("utf-8"))
         found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']})")
         told = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]

@@ -11,8 +11,10 @@ from typing import Annotated, Literal
 from fastapi import Form
 from fastapi.responses import RedirectResponse
 
-from rocerf.ledger import DeletionRequest, Ledger, LetterRecord, LetterState, RequestState
+from rocerf.errors import TransitionError
+from rocerf.ledger import DeletionRequest, Job, JobState, Ledger, LetterRecord, LetterState, RequestState
 from rocerf.ledger.deadlines import deadline
+from rocerf.ledger.overview import Overview
 from rocerf.ledger.requests import same_colleague
 from rocerf.ledger.states import LETTER_WAYS, REQUEST_WAYS
 from rocerf.service.fields import Number, Person, Reason
@@ -20,12 +22,14 @@ from rocerf.service.guard import Caller, Who, guarded_router
 from rocerf.service.ledgers import TheLedger
 from rocerf.service.pages.rendering import place
 from rocerf.service.pages.views import Act
-from rocerf.service.permissions import OFFICER, PEOPLE, PROTECTION, declare
+from rocerf.service.permissions import ADMIN, OFFICER, PEOPLE, PROTECTION, declare
 
 _DECIDES = frozenset({PROTECTION})
 _ACTS = ("verify", "preview", "approve", "refuse", "hold", "resume", "extend", "carry_out")
-_WITHDRAWS = frozenset({OFFICER})
-declare({("POST", "/requests"): PEOPLE, ("POST", "/letters/{number}/withdraw"): _WITHDRAWS})
+_WRITES, _RETRIES = frozenset({OFFICER}), frozenset({PROTECTION, ADMIN})
+declare({("POST", "/requests"): PEOPLE, ("POST", "/requests/{number}/retry"): _RETRIES})
+declare({("POST", place): _WRITES for place in ("/letters/{number}/withdraw", "/letters/{number}/renew")})
+declare({("POST", "/letters/renew"): _WRITES})
 declare({("POST", f"/requests/{{number}}/{act}"): _DECIDES for act in _ACTS})
 
 router = guarded_router(include_in_schema=False)
@@ -39,8 +43,15 @@ def may_receive(who: Who) -> bool:
     return who.role in PEOPLE
 
 
-def acts(ledger: Ledger, request: DeletionRequest, who: Who) -> tuple[Act, ...]:
-    """What this reader can do with a request now, what leads on first."""
+def may_write(who: Who) -> bool:
+    """Whether this reader may have letters written."""
+    return who.role in _WRITES
+
+
+def acts(ledger: Ledger, request: DeletionRequest, who: Who, job: Job | None = None) -> tuple[Act, ...]:
+    """What this reader can do with a request now, what leads on first; ``job`` is what carries it out."""
+    if job is not None and job.state is JobState.FAILED and who.role in _RETRIES:
+        return (_act(request, "retry"),)
     if who.role not in _DECIDES or not request.open or request.batch is not None:
         return ()
     ways = REQUEST_WAYS[request.state]
@@ -67,10 +78,19 @@ def acts(ledger: Ledger, request: DeletionRequest, who: Who) -> tuple[Act, ...]:
 
 
 def letter_acts(letter: LetterRecord, who: Who) -> tuple[Act, ...]:
-    """What this reader can do with a letter now."""
-    if who.role not in _WITHDRAWS or LetterState.WITHDRAWN not in LETTER_WAYS[letter.state] or not letter.outstanding:
+    """What this reader can do with a letter now: have it replaced, or take it back."""
+    if who.role not in _WRITES:
         return ()
-    return (Act("withdraw", f"{place('letter', id=letter.id)}/withdraw", ("reason",), grave=True),)
+    here, found = place("letter", id=letter.id), list[Act]()
+    if LetterState.REISSUED in LETTER_WAYS[letter.state]:
+        found.append(Act("renew", f"{here}/renew"))
+    if LetterState.WITHDRAWN in LETTER_WAYS[letter.state] and (letter.outstanding or letter.state in _STILL_HELD):
+        found.append(Act("withdraw", f"{here}/withdraw", ("reason",), grave=True))
+    return tuple(found)
+
+
+#: States in which the person may still act on a letter that no deletion is checked against.
+_STILL_HELD = (LetterState.BROKEN, LetterState.HONOURED)
 
 
 def _act(request: DeletionRequest, key: str, *asks: str, grave: bool = False) -> Act:
@@ -147,6 +167,33 @@ def carry_out(
     """Have it carried out by a worker; the same form sent twice orders it once."""
     ledger.deletions.carry_out(number, actor=caller.actor, broken=policy)
     return _back(ledger.requests.get(number), "carry_out")
+
+
+@router.post("/requests/{number}/retry")
+def retry(ledger: TheLedger, caller: Caller, number: Number) -> RedirectResponse:
+    """Have a worker try the deletion again that failed; it goes on where it stopped."""
+    request = ledger.requests.get(number)
+    job = None if request.batch is None else Overview(ledger.core).job_of_batch(request.batch)
+    if job is None:
+        raise TransitionError("Expected a request whose deletion was ordered, got one that is not; carry it out first.")
+    ledger.jobs.retry(job.id, actor=caller.actor)
+    return _back(request, "retry")
+
+
+@router.post("/letters/renew")
+def renew_due(ledger: TheLedger, caller: Caller) -> RedirectResponse:
+    """Have new letters written in place of all that are due."""
+    pending = ledger.requests.pending_rows()
+    if ledger.letters.count_due(pending=pending):
+        ledger.letters.renew(None, actor=caller.actor, pending=pending)
+    return RedirectResponse(f"{place('portfolio')}?done=renew_due", status_code=303)
+
+
+@router.post("/letters/{number}/renew")
+def renew(ledger: TheLedger, caller: Caller, number: Number) -> RedirectResponse:
+    """Have a new letter written in place of this one."""
+    ledger.letters.renew([number], actor=caller.actor)
+    return RedirectResponse(f"{place('letter', id=number)}?done=renew", status_code=303)
 
 
 @router.post("/letters/{number}/withdraw")

@@ -14,7 +14,8 @@ from rocerf.service.permissions import ADMIN, AUDITOR, PEOPLE, PROTECTION
 
 #: What forms may say is done, on the page to which they send the browser back.
 DONE = frozenset(
-    {"receive", "verify", "preview", "approve", "refuse", "hold", "resume", "extend", "carry_out", "withdraw"}
+    {"receive", "verify", "preview", "approve", "refuse", "hold", "resume", "extend", "carry_out", "retry"}
+    | {"withdraw", "renew", "renew_due"}
 )
 
 #: Who reads the audit trail.

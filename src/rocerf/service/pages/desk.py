@@ -5,22 +5,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query, Request
+from fastapi import Form, Query, Request
 from fastapi.responses import HTMLResponse
 
-from rocerf.service.fields import Number
+from rocerf.ledger import LetterState
+from rocerf.service.fields import Number, Person
 from rocerf.service.guard import Caller, guarded_router
 from rocerf.service.ledgers import TheLedger
-from rocerf.service.pages import gathering
-from rocerf.service.pages.acting import may_receive
+from rocerf.service.pages import gathering, listing
+from rocerf.service.pages.acting import may_receive, may_write
 from rocerf.service.pages.answers import TRAIL_READERS, answer, done_notice, language_of, reader_of
 from rocerf.service.permissions import EVERYBODY, PEOPLE, declare
 
 declare(
     {
         ("GET", "/"): EVERYBODY,
+        ("POST", "/letters/search"): PEOPLE,
         ("GET", "/letters/{number}"): EVERYBODY,
         ("GET", "/letters/{number}/page"): PEOPLE,
         ("GET", "/requests"): EVERYBODY,
@@ -35,15 +37,32 @@ declare(
 router = guarded_router(include_in_schema=False, default_response_class=HTMLResponse)
 
 Word = Annotated[str, Query(max_length=60)]
+Page = Annotated[int, Query(ge=1, le=10**9)]
 
 
 @router.get("/")
 def portfolio(
-    request: Request, ledger: TheLedger, caller: Caller, promise: Word = "", budget: Word = ""
+    request: Request,
+    ledger: TheLedger,
+    caller: Caller,
+    promise: Word = "",
+    budget: Word = "",
+    state: Word = "",
+    page: Page = 1,
+    done: Word = "",
 ) -> HTMLResponse:
     """Outstanding letters by promise and remaining budget, and requests by deadline."""
-    view = gathering.portfolio(ledger, reader_of(caller), promise, budget)
-    return answer(request, "portfolio.html", caller, view=view, here="portfolio")
+    view = listing.portfolio(ledger, reader_of(caller), promise=promise, budget=budget, state=state, page=page)
+    told: dict[str, Any] = {"may_write": may_write(caller), "states": [one.code for one in LetterState]}
+    notice = done_notice(request, done)
+    return answer(request, "portfolio.html", caller, view=view, here="portfolio", notice=notice, **told)
+
+
+@router.post("/letters/search")
+def search(request: Request, ledger: TheLedger, caller: Caller, person: Annotated[Person, Form()]) -> HTMLResponse:
+    """All letters and requests of one person; asked for by a form, since addresses are kept on their way."""
+    view = listing.found_of(ledger, reader_of(caller), person.strip())
+    return answer(request, "found.html", caller, view=view, here="portfolio")
 
 
 @router.get("/letters/{number}")
@@ -65,18 +84,13 @@ def letter_alone(ledger: TheLedger, number: Number) -> HTMLResponse:
 
 
 @router.get("/requests")
-def requests(request: Request, ledger: TheLedger, caller: Caller) -> HTMLResponse:
-    """Open requests by deadline, and those that are closed."""
+def requests(request: Request, ledger: TheLedger, caller: Caller, page: Page = 1, closed: Page = 1) -> HTMLResponse:
+    """Open requests by deadline, and those that are closed; of both lists a part."""
     reader = reader_of(caller)
-    return answer(
-        request,
-        "requests.html",
-        caller,
-        open=gathering.open_requests(ledger, reader),
-        closed=gathering.closed_requests(ledger, reader),
-        may_receive=may_receive(caller),
-        here="requests",
-    )
+    still_open, part = listing.open_requests(ledger, reader, page)
+    done, part_done = listing.closed_requests(ledger, reader, closed)
+    lists: dict[str, Any] = {"open": still_open, "part": part, "closed": done, "part_closed": part_done}
+    return answer(request, "requests.html", caller, may_receive=may_receive(caller), here="requests", **lists)
 
 
 @router.get("/requests/{number}")
@@ -99,9 +113,7 @@ def models(request: Request, ledger: TheLedger, caller: Caller) -> HTMLResponse:
 
 
 @router.get("/trail")
-def trail(
-    request: Request, ledger: TheLedger, caller: Caller, page: Annotated[int, Query(ge=1, le=10**9)] = 1
-) -> HTMLResponse:
+def trail(request: Request, ledger: TheLedger, caller: Caller, page: Page = 1) -> HTMLResponse:
     """The audit trail, the newest first."""
     return answer(request, "trail.html", caller, view=gathering.trail(ledger, reader_of(caller), page), here="trail")
 

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from rocerf.errors import ErasedError
-from rocerf.ledger import AuditEvent, DeletionRequest, JobState, Ledger, LetterRecord, RequestState
+from rocerf.ledger import AuditEvent, DeletionRequest, Job, JobState, Ledger, RequestState
 from rocerf.ledger.access import Role
 from rocerf.ledger.overview import Overview
 from rocerf.letters.page import body_html
 from rocerf.service.guard import Who
 from rocerf.service.pages.acting import acts, letter_acts, waits_for_other
 from rocerf.service.pages.answers import reader_of
-from rocerf.service.pages.rendering import BUDGET_COLUMNS, Reader
+from rocerf.service.pages.listing import letter_line, person_of_letter, request_lines
+from rocerf.service.pages.rendering import Reader
 from rocerf.service.pages.views import (
     Affected,
     Budget,
     Event,
-    LetterLine,
     LetterPage,
     ModelLine,
-    Portfolio,
     Preview,
-    PromiseRow,
-    RequestLine,
     RequestPage,
     Step,
     Trail,
@@ -34,20 +31,8 @@ from rocerf.service.pages.views import (
 from rocerf.service.views import FREE_TEXT
 from rocerf.words import Said
 
-#: Letters and requests on one page, and events of the audit trail.
-MOST_LETTERS, MOST_REQUESTS, EVENTS = 50, 200, 50
-
-#: What is due next in each state (a key of ``due``); states that are not here wait for nobody.
-NEXT: Mapping[RequestState, str] = {
-    RequestState.RECEIVED: "verify",
-    RequestState.IDENTITY_VERIFIED: "preview",
-    RequestState.PREVIEWED: "approve",
-    RequestState.APPROVED: "carry_out",
-    RequestState.ON_HOLD: "resume",
-    RequestState.UNLEARNED: "finish",
-    RequestState.RECHECKED: "finish",
-    RequestState.PURGED: "finish",
-}
+#: Letters of a preview on one page, and events of the audit trail.
+MOST_LETTERS, EVENTS = 50, 50
 
 #: The steps of a request on its straight way.
 STEPS = (
@@ -92,65 +77,6 @@ SELDOM = frozenset(
 )
 
 
-def portfolio(ledger: Ledger, reader: Reader, promise: str, budget: str) -> Portfolio:
-    """The first page; letters of one promise, or with so much left, if asked for."""
-    counted = ledger.letters.portfolio()["outstanding"]
-    lines = open_requests(ledger, reader)
-    still_open, overdue = Overview(ledger.core).open_and_overdue()
-    lowest, highest = next(((low, high) for key, low, high in BUDGET_COLUMNS if key == budget), (None, None))
-    found = Overview(ledger.core).by_budget(promise=promise or None, lowest=lowest, highest=highest, limit=MOST_LETTERS)
-    matching = sum(
-        entry["letters"]
-        for entry in counted
-        if (not promise or entry["promise"] == promise)
-        and (lowest is None or highest is None or lowest <= entry["remaining"] <= highest)
-    )
-    return Portfolio(
-        outstanding=sum(entry["letters"] for entry in counted),
-        used_up=sum(entry["letters"] for entry in counted if entry["remaining"] <= 0),
-        open_requests=still_open,
-        overdue=overdue,
-        rows=_by_promise(counted),
-        letters=tuple(letter_line(ledger, letter, reader) for letter in found),
-        requests=lines,
-        shows_letters=True,
-        promise=promise,
-        budget=budget,
-        more_letters=max(matching - len(found), 0),
-    )
-
-
-def _by_promise(counted: Iterable[Mapping[str, Any]]) -> tuple[PromiseRow, ...]:
-    counts: dict[str, list[int]] = {}
-    for entry in counted:
-        row = counts.setdefault(entry["promise"], [0] * len(BUDGET_COLUMNS))
-        for place, (_, low, high) in enumerate(BUDGET_COLUMNS):
-            row[place] += entry["letters"] if low <= entry["remaining"] <= high else 0
-    return tuple(PromiseRow(promise, tuple(row), sum(row)) for promise, row in counts.items())
-
-
-def letter_line(ledger: Ledger, letter: LetterRecord, reader: Reader) -> LetterLine:
-    """A letter in a list."""
-    return LetterLine(
-        id=str(letter.id),
-        person=_person_of_letter(ledger, letter.id) if reader.sees_people else None,
-        promise=letter.promise,
-        state=letter.state.code,
-        budget=Budget(letter.remaining, letter.k),
-        issued=ledger.core.day(letter.issued),
-        valid_until=letter.valid_until,
-        answered=letter.answered,
-    )
-
-
-def _person_of_letter(ledger: Ledger, number: int) -> str | None:
-    """What the person is called in their own letter; None once it is erased."""
-    try:
-        return str(ledger.letters.document(number).person)
-    except ErasedError:
-        return None
-
-
 def letter_page(ledger: Ledger, number: int, who: Who) -> LetterPage:
     """One letter with its history."""
     letter, reader = ledger.letters.get(number), reader_of(who)
@@ -187,53 +113,37 @@ def _letter_facts(version: int, used: int, reason: str) -> tuple[tuple[str, Any]
     return tuple([*facts, ("reason", reason)] if reason else facts)
 
 
-def open_requests(ledger: Ledger, reader: Reader) -> tuple[RequestLine, ...]:
-    """Open requests by deadline."""
-    return request_lines(ledger, ledger.requests.by_deadline(limit=MOST_REQUESTS), reader)
-
-
-def closed_requests(ledger: Ledger, reader: Reader) -> tuple[RequestLine, ...]:
-    """Requests that are carried out or refused, the latest first."""
-    return request_lines(ledger, Overview(ledger.core).closed(limit=MOST_LETTERS), reader)
-
-
-def request_lines(ledger: Ledger, requests: Sequence[DeletionRequest], reader: Reader) -> tuple[RequestLine, ...]:
-    """Requests in a list; who asks, for those who may see it and as long as they are not erased."""
-    today: date = ledger.core.today()
-    names = Overview(ledger.core).asking(one.id for one in requests) if reader.sees_people else {}
-    return tuple(
-        RequestLine(
-            id=str(one.id),
-            subject=names.get(one.id),
-            state=one.state.code,
-            received=ledger.core.day(one.received),
-            due=one.deadline,
-            days_left=(one.deadline - today).days,
-            next="finish" if one.batch is not None and one.open else NEXT.get(one.state, ""),
-        )
-        for one in requests
-    )
-
-
 def request_page(ledger: Ledger, request: DeletionRequest, who: Who) -> RequestPage:
     """One request: how far it has come, what it does to letters, what this reader can do."""
     reader = reader_of(who)
     history = events_of(ledger, request, reader)
     (line,) = request_lines(ledger, [request], reader)
-    job = Overview(ledger.core).job_of_batch(request.batch) if request.open and request.batch is not None else None
+    overview, job, failed = Overview(ledger.core), None, None
+    if request.open and request.batch is not None:
+        job = failed = overview.job_of_batch(request.batch)
+    elif request.state is RequestState.APPROVED:
+        failed = overview.given_back(request.id)
     return RequestPage(
         line=line,
         steps=steps(request, history),
         preview=preview(ledger, request.id, reader),
-        acts=acts(ledger, request, who),
+        acts=acts(ledger, request, who, job),
         history=history,
         reason=request.reason if reader.sees_people else "",
         extended=request.extended,
         waits_for_other=who.role is Role.PROTECTION and waits_for_other(ledger, request, who),
         certificate=request.certificate is not None,
         working="" if job is None else job.state.code,
-        at_source=job is not None and job.state is JobState.WAITING and job.step == "reissue" and job.error != "",
+        waits_for=_waits_for(job),
+        failed=failed.error if failed is not None and failed.state is JobState.FAILED else "",
     )
+
+
+def _waits_for(job: Job | None) -> str:
+    """What a job that was put off waits for, by the step that it has come to."""
+    if job is None or job.state is not JobState.WAITING or not job.error:
+        return ""
+    return {"reissue": "source", "erase": "reader"}.get(job.step, "")
 
 
 def steps(request: DeletionRequest, history: Sequence[Event]) -> tuple[Step, ...]:
@@ -272,7 +182,7 @@ def preview(ledger: Ledger, number: int, reader: Reader) -> Preview | None:
         affected=tuple(
             Affected(
                 letter=str(one.letter),
-                person=_person_of_letter(ledger, one.letter) if reader.sees_people else None,
+                person=person_of_letter(ledger, one.letter) if reader.sees_people else None,
                 promise=one.promise,
                 breaks=one.breaks,
                 uses=one.used_after - one.used_before,

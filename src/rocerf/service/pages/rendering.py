@@ -17,6 +17,7 @@ from markupsafe import Markup
 from rocerf.html import Html
 from rocerf.service.pages import static
 from rocerf.service.pages.texts import page_language, page_languages, speaker
+from rocerf.visible import visible
 from rocerf.words import Language
 
 #: How much of a budget is left, as columns: key, least, most.
@@ -47,6 +48,8 @@ PLACES: Mapping[str, str] = {
     "login": "/login",
     "logout": "/logout",
     "language": "/language",
+    "search": "/letters/search",
+    "renew": "/letters/renew",
     "letter": "/letters/{id}",
     "letter_page": "/letters/{id}/page",
     "requests": "/requests",
@@ -59,7 +62,7 @@ PLACES: Mapping[str, str] = {
 
 
 #: Facts whose values are codes -> where the names of those are.
-FACT_CODES: Mapping[str, str] = {"how": "evidence", "broken": "policies"}
+FACT_CODES: Mapping[str, str] = {"how": "evidence", "broken": "policies", "role": "roles"}
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     made.filters["safe_letter"] = _letter_html
     made.globals.update(
@@ -121,6 +125,11 @@ def environment() -> Environment:
         choices={"policy": ("reissue", "honour"), "evidence": ("signed_in", "document", "in_person", "representative")},
     )
     return made
+
+
+def _shown(value: Any) -> Any:
+    """Text with its unseen signs written out: none turns the order of letters round, or ends a line."""
+    return visible(value) if type(value) is str else value
 
 
 def _letter_html(body: str) -> Markup:

@@ -1,4 +1,6 @@
-"""What the pages say: one file a language beside this one, said by the same :class:`rocerf.words.Language` as letters.
+"""What the pages say: two files a language beside this one (sentences, and names of things).
+
+They are said by the same :class:`rocerf.words.Language` as letters.
 
 Sentences of letters and promises stay in ``rocerf/words``: a page that shows one asks for it there, so that no sentence
 towards people stands in two places.
@@ -28,14 +30,17 @@ def page_languages() -> tuple[str, ...]:
     >>> page_languages()
     ('en', 'de')
     """
-    found = (file.name.removesuffix(".yaml") for file in files(__package__).iterdir() if file.name.endswith(".yaml"))
+    found = (file.name.partition(".")[0] for file in files(__package__).iterdir() if file.name.endswith(".yaml"))
     return ("en", *sorted(set(found) - {"en"}))
 
 
 @cache
 def own_sentences(code: str) -> Mapping[str, Sentence]:
     """The sentences of pages in one language, by dotted key without the prefix."""
-    return sentences_by_key(yaml_document((files(__package__) / f"{code}.yaml").read_text("utf-8")))
+    parts = (
+        yaml_document((files(__package__) / name).read_text("utf-8")) for name in (f"{code}.yaml", f"{code}.names.yaml")
+    )
+    return sentences_by_key({name: part for document in parts for name, part in document.items()})
 
 
 @cache

@@ -51,6 +51,14 @@ class RequestLine:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Which part of a long list is shown, of how many."""
+
+    page: int = 1
+    pages: int = 1
+
+
+@dataclass(frozen=True)
 class PromiseRow:
     """Of one promise, how many outstanding letters have how much of their budget left, by the columns' keys."""
 
@@ -70,10 +78,22 @@ class Portfolio:
     rows: tuple[PromiseRow, ...]
     letters: tuple[LetterLine, ...]
     requests: tuple[RequestLine, ...]
-    shows_letters: bool
+    #: How many letters are due to be replaced before their budget is used up.
+    due: int = 0
     promise: str = ""
     budget: str = ""
-    more_letters: int = 0
+    state: str = ""
+    part: Part = Part()
+
+
+@dataclass(frozen=True)
+class Found:
+    """All letters and requests of one person; ``known`` whether the ledger has anybody of this name."""
+
+    person: str
+    letters: tuple[LetterLine, ...]
+    requests: tuple[RequestLine, ...]
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -175,8 +195,11 @@ class RequestPage:
     waits_for_other: bool = False
     certificate: bool = False
     working: str = ""
-    #: Whether its job waits for rows to be removed where the user has them.
-    at_source: bool = False
+    #: What its job waits for outside: "source" (rows to be removed where the user has them), "reader" (somebody who
+    #: reads an older state of the database), "" where it waits for a worker alone.
+    waits_for: str = ""
+    #: Why its job failed, in the service's words.
+    failed: str = ""
 
 
 @dataclass(frozen=True)
