@@ -343,6 +343,11 @@ class EstimatorModel(Proposing):
         """How far deleting each training row alone is guessed to move the scores of points (P, d); shape (P, n)."""
         return self._proposals.harms(X, proposal)
 
+    @property
+    def held(self) -> int:
+        """Numbers that guesses made so far hold in memory."""
+        return self._proposals.held
+
     def as_retrained(self, models: EstimatorEnsemble, place: int) -> EstimatorModel:
         """One of the estimators that :meth:`refitted` gave, as a model of these training rows: to guess with."""
         return EstimatorModel(self.train, models.estimators[place], threshold=self.threshold, seed=self.seed)

@@ -83,6 +83,11 @@ class Proposals:
                 harms[part] = self._by_distance(X[part], 1.0 if proposal == NEAREST else 0.5)
         return harms
 
+    @property
+    def held(self) -> int:
+        """Numbers held in memory for the next guess."""
+        return sum(2 * shared.leaves.size for shared in self.__dict__.get("_shared", ()))
+
     @cached_property
     def _trees(self) -> tuple[Trees, ...]:
         try:
