@@ -52,6 +52,9 @@ class Unanimous(Promise):
     def ceiling(self, scores: np.ndarray, models: Any) -> np.ndarray:
         return scores.min(axis=0)
 
+    def floors(self, target: float) -> np.ndarray:
+        return np.full(len(self.models), target)
+
 
 def ensembles(train: Any, seed: int, count: int) -> list[EstimatorModel]:
     kinds = [

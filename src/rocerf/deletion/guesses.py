@@ -14,7 +14,7 @@ the score of each point; its at most k lowest negative entries are the set to tr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ from rocerf.types import Array, Places
 
 #: Ridges tried by the regression, in units of the mean squared size of a set's row in the regression.
 RIDGES = tuple(10.0**power for power in range(-3, 4))
+
+#: Numbers that models asked before may hold in memory, to be asked again.
+KEPT = 80_000_000
 
 #: Groups below which a regression says nothing that the proposals do not.
 LEAST_GROUPS = 8
@@ -54,6 +57,9 @@ class Guesses:
 
     model: Proposing
     others: Sequence[Proposing]
+    #: Models of groups asked last, by the group, and whose groups they are: the worst are asked again and again.
+    _asked: dict[int, Proposing] = field(default_factory=dict)
+    _groups: Groups | None = None
 
     def proposed(self, X: Array, proposal: str) -> Array:
         """The model's own, (P, n)."""
@@ -71,9 +77,25 @@ class Guesses:
         harms = np.empty((len(X), len(self.model.train)))
         for group in np.unique(worst):
             own = worst == group
-            there = self.model.as_retrained(groups.models, int(groups.starts[group]))
+            there = self._there(groups, int(group))
             harms[own] = there.harms(X[own], there.proposals[0])
+            self._let_go()
         return harms
+
+    def _there(self, groups: Groups, group: int) -> Proposing:
+        if groups is not self._groups:
+            self._groups, self._asked = groups, {}
+        found = self._asked.pop(group, None)
+        self._asked[group] = self.model.as_retrained(groups.models, int(groups.starts[group])) if found is None else found
+        return self._asked[group]
+
+    def _let_go(self) -> None:
+        """Of models asked, keep the last ones that hold no more than ``KEPT`` numbers in memory."""
+        held = 0
+        for group in reversed(list(self._asked)):
+            held += getattr(self._asked[group], "held", 0)
+            if held > KEPT:
+                del self._asked[group]
 
     def regressed(self, groups: Groups, scores: Array, around: Array) -> Array | None:
         """Harms by which the mean scores (G, P) of groups are best explained, around others (P, n); None if too few."""

@@ -30,7 +30,7 @@ def points_for(explainer: Rocerf, promise: Promise, X0: Array, delta: float) -> 
     mixed-integer programs at each margin tried would take longer than everything else.
     """
     problem = explainer.problem(X0)
-    if problem.mixed.any():
+    if problem.mixed.any() and explainer.solver != "cells":
         problem = replace(problem, cost=explainer.cost.relaxed(), allowed=problem.allowed.boxes())
     possible = np.flatnonzero(~problem.allowed.empty)
     points = np.full(X0.shape, np.nan)

@@ -36,6 +36,15 @@ def tolerance_factor(share: float, models: int) -> float:
     return float(ndtri(share) + ndtri(CONFIDENCE) / np.sqrt(models))
 
 
+def refusing_in(models: int, share: float) -> int:
+    """How many of so many models may refuse where this share must accept.
+
+    >>> refusing_in(20, 0.95), refusing_in(3, 0.95)
+    (1, 0)
+    """
+    return int(np.floor((1.0 - share) * models + 1e-9))
+
+
 @dataclass(frozen=True, eq=False)
 class GroupValues:
     """Values (G, P) of G groups at P points from the scores (M, P) of their models, ``sizes`` (G,) of them in each."""
@@ -78,7 +87,7 @@ class GroupValues:
 
     def _reached(self, scores: Array) -> Array:
         """What the wanted share of a group (m, P) reaches: the lowest, but for those that may refuse; (P,)."""
-        refusing = int(np.floor((1.0 - self.share) * len(scores) + 1e-9))
+        refusing = refusing_in(len(scores), self.share)
         return np.asarray(np.partition(scores, refusing, axis=0)[refusing])
 
     def weights(self, group: Places) -> Array:

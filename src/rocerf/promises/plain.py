@@ -49,6 +49,10 @@ class Plain(Promise):
         """The model's own."""
         return np.asarray(scores.min(axis=0))
 
+    def floors(self, target: float) -> Array:
+        """What the model must score, (1,)."""
+        return np.array([target])
+
     def impossible(self) -> None:
         """Never."""
 

@@ -376,6 +376,10 @@ class OverTrees(Protocol):
         """What the value is at most, (P,), where these ensembles score at most this, (m, P), and others anything."""
         ...
 
+    def floors(self, target: float) -> Array:
+        """What each ensemble must score at least for the value to reach a target, (M,); -inf where others may do so."""
+        ...
+
 
 @runtime_checkable
 class Hardening(Protocol):

@@ -10,8 +10,8 @@ import numpy as np
 
 from rocerf.deletion.groups import Groups
 from rocerf.models.trees.scored import ScoredTrees, TreeModel, trees_in_use
-from rocerf.promises.group_value import GroupValues
-from rocerf.promises.margins import counted
+from rocerf.promises.group_value import GroupValues, refusing_in
+from rocerf.promises.margins import counted, needed
 from rocerf.types import Array
 
 #: Training rows at which the usual spread of simulated models is read.
@@ -45,6 +45,12 @@ class GroupTrees:
         today = scores[places < 0]
         return np.minimum(lowest, today[0]) if len(today) else lowest
 
+    def floors(self, pool: Groups, target: float, margin: float) -> Array:
+        """What the model and those of the pool must score: all of a group, or none alone where some may refuse."""
+        alone = np.array([refusing_in(size, self.share) == 0 for size in pool.sizes.tolist()], bool)
+        of_groups = np.where(alone, target + margin, -np.inf)
+        return np.concatenate([[target], np.repeat(of_groups, pool.sizes)])
+
 
 class PoolTrees:
     """What ``retrained`` adds for models made of trees that can be read: bounds over boxes, from a pool of groups."""
@@ -75,6 +81,10 @@ class PoolTrees:
     def ceiling(self, scores: Array, models: Sequence[int]) -> Array:
         """What the value is at most where these ensembles score at most this, (m, P) -> (P,)."""
         return self._trees.ceiling(self.pool, scores, models, self._step_margin)
+
+    def floors(self, target: float) -> Array:
+        """What each ensemble must score at least for the value to reach a target, (M,)."""
+        return self._trees.floors(self.pool, target, self._step_margin)
 
 
 class CountedTrees:
@@ -137,6 +147,17 @@ class CountedTrees:
         every = np.full((count, scores.shape[1]), np.inf)
         every[places[places >= 0]] = scores[places >= 0]
         return np.asarray(np.minimum(floor, self.counted_by(every)))
+
+    def floors(self, target: float) -> Array:
+        """What each ensemble must score at least for the value to reach a target, (M,): alone where all must accept."""
+        assert self.factor is not None
+        if self.margin == "fixed":
+            return np.array([target + self.factor])
+        count = len(self._unchecking if self.one_by_one else self._shaping)
+        each = target if needed(self.factor, count) >= count else -np.inf
+        if self.factor > 1.0:
+            each = target + (self.factor - 1.0) * self.usual_spread
+        return np.concatenate([[target], np.full(count, each)])
 
     def counted_by(self, scores: Array) -> Array:
         """The value by counting of scores (M, P), with the usual spread beyond unanimity; (P,)."""

@@ -39,14 +39,14 @@ from rocerf.models.sklearn.estimator_fitting import (
     refuse_unfitted,
     refuse_what_is_no_classifier,
     reseeded,
-    rows_for,
+    rows_to_score,
     settled,
     threshold_for,
     weight_option,
 )
 from rocerf.models.sklearn.own_threshold import deciding, own_threshold, refuses_ties
-from rocerf.models.sklearn.packed import PackedTrees
 from rocerf.models.sklearn.proposals import Proposals
+from rocerf.models.sklearn.shortest import shortest
 from rocerf.models.trees.reading import COMPARED, COMPARED_AGAIN, trees_of
 from rocerf.models.trees.scored import ScoredTrees
 from rocerf.storage.state import State
@@ -228,7 +228,7 @@ class EstimatorModel(Proposing):
         scores, whole = np.full(len(X), np.nan), np.isfinite(X).all(axis=1)
         if not whole.any():  # scikit-learn refuses tables without rows
             return scores
-        rows = rows_for(estimator, X if whole.all() else X[whole])
+        rows = rows_to_score(estimator, X if whole.all() else X[whole])
         place = estimator.classes_.tolist().index(self.train.favourable)
         if hasattr(estimator, "predict_proba"):
             chance = estimator.predict_proba(rows)[:, place]
@@ -250,10 +250,9 @@ class EstimatorModel(Proposing):
         own = own_threshold(estimator, self.train.favourable)
         return self.offset if own is None else float(logit(np.clip(own, CLIP, 1.0 - CLIP)))
 
-    def _score_packed(self, estimator: Any, X: Array) -> Array:
-        """The same, of boosted trees by a quicker way where there is one: refits are asked about many points."""
-        packed = PackedTrees.of(estimator, self.train.X)
-        return self._score_one(estimator if packed is None else packed, X)
+    def _score_quickly(self, estimator: Any, X: Array) -> Array:
+        """The same, of trees by a shorter way where there is one: refits are asked again and again."""
+        return self._score_one(shortest(estimator, self.train.X), X)
 
     @cached_property
     def trees(self) -> ScoredTrees | None:
@@ -319,7 +318,7 @@ class EstimatorModel(Proposing):
                 found[-1].related(kin)
             if progress is not None:
                 progress(place + 1, len(deletions))
-        return EstimatorEnsemble(tuple(found), self._score_packed)
+        return EstimatorEnsemble(tuple(found), self._score_quickly)
 
     def seconds_to_retrain(self, count: int, *, retraining: Retraining = "fresh") -> float:
         """So many times what one fit on all rows takes."""
@@ -328,7 +327,7 @@ class EstimatorModel(Proposing):
 
     def repeated(self, count: int) -> EstimatorEnsemble:
         """This estimator so many times, to see what asking so many retrained ones costs."""
-        return EstimatorEnsemble((self._asked,) * count, self._score_packed)
+        return EstimatorEnsemble((self._asked,) * count, self._score_quickly)
 
     @cached_property
     def _proposals(self) -> Proposals:
@@ -343,6 +342,11 @@ class EstimatorModel(Proposing):
     def harms(self, X: Array, proposal: str) -> Array:
         """How far deleting each training row alone is guessed to move the scores of points (P, d); shape (P, n)."""
         return self._proposals.harms(X, proposal)
+
+    @property
+    def held(self) -> int:
+        """Numbers that guesses made so far hold in memory."""
+        return self._proposals.held
 
     def as_retrained(self, models: EstimatorEnsemble, place: int) -> EstimatorModel:
         """One of the estimators that :meth:`refitted` gave, as a model of these training rows: to guess with."""

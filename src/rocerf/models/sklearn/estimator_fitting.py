@@ -92,6 +92,12 @@ def rows_for(estimator: Any, X: Array) -> Any:
     return X if names is None else _frame(X, names)
 
 
+def rows_to_score(estimator: Any, X: Array) -> Any:
+    """The same, to ask for chances: trees of XGBoost look at no names then, and a table costs ten times the trees."""
+    trees = hasattr(estimator, "get_booster") and getattr(estimator, "booster", None) != "gblinear"
+    return X if trees else rows_for(estimator, X)
+
+
 def _frame(X: Array, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 

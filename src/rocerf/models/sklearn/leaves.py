@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.models.sklearn.estimator_fitting import rows_for
+from rocerf.models.sklearn.estimator_fitting import names_of, rows_to_score
 from rocerf.models.sklearn.pipeline_steps import by_halves, quietly, split
 from rocerf.types import Array
 
@@ -71,7 +71,7 @@ def trees_in(estimator: Any) -> tuple[Trees, ...]:
 
     Pipelines, calibrated and bagged classifiers, votes, searches and thresholds are looked into.
     """
-    return tuple(part.after(lambda X: rows_for(estimator, X)) for part in _within(estimator))
+    return tuple(part.after(lambda X: rows_to_score(estimator, X)) for part in _within(estimator))
 
 
 def _within(estimator: Any) -> Iterator[Trees]:
@@ -130,6 +130,8 @@ def _own_trees(estimator: Any) -> Trees | None:
     linear = hasattr(estimator, "get_booster") and _option(estimator, "booster") == "gblinear"
     if linear or not hasattr(estimator, "apply"):
         return None
+    if hasattr(estimator, "get_booster") and names_of(estimator) is not None:
+        return _boosted(estimator, lambda rows: _table(_xgboost_leaves(estimator, rows)))
     made = _boosted(estimator, lambda rows: _table(estimator.apply(rows)))
     one_by_one = hasattr(estimator, "get_booster") or hasattr(estimator, "learning_rate")  # XGBoost, GradientBoosting
     return made if one_by_one else replace(made, rate=None)
@@ -158,6 +160,16 @@ def _table(leaves: Any) -> Leaves:
     """Leaves as (m, T), also of one tree and of trees for one of two classes."""
     found = np.asarray(leaves)
     return found.reshape(len(found), -1).astype(np.int64)
+
+
+def _xgboost_leaves(estimator: Any, rows: Any) -> Any:
+    """As the ``apply`` of one fitted on a table says, of plain arrays too: they have no names to be looked at."""
+    from xgboost import DMatrix
+
+    options = {name: getattr(estimator, name) for name in ("missing", "feature_types", "enable_categorical")}
+    asked = DMatrix(rows, nthread=estimator.n_jobs, **options)
+    rounds = (0, int(getattr(estimator, "best_iteration", -1)) + 1)
+    return estimator.get_booster().predict(asked, pred_leaf=True, iteration_range=rounds, validate_features=False)
 
 
 def _hist_leaves(estimator: Any, rows: Any) -> Leaves:

@@ -24,13 +24,12 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import OptionError
 from rocerf.models.sklearn.estimator_fitting import own_labels
 from rocerf.models.sklearn.leaves import Leaves, Trees, trees_in
-from rocerf.models.sklearn.replay import followed, in_leaf, stages
+from rocerf.models.sklearn.replay import followed, in_leaf, replayed
 from rocerf.types import Array
 
 LEAVES, LATER, NEIGHBOURS, NEAREST = "leaves", "later trees", "neighbours", "nearest"
@@ -43,6 +42,9 @@ PAIRS = 40_000_000
 
 #: Pairs of a row and a boosted tree up to which changes are followed through later trees.
 FOLLOWED = 10_000_000
+
+#: Points up to which rows that share a leaf are looked up tree by tree; a table of all leaves costs as much as that.
+FEW = 24
 
 #: The kernel of a point reaches as far as this many of its nearest rows.
 WITHIN = 10
@@ -80,6 +82,11 @@ class Proposals:
             else:
                 harms[part] = self._by_distance(X[part], 1.0 if proposal == NEAREST else 0.5)
         return harms
+
+    @property
+    def held(self) -> int:
+        """Numbers held in memory for the next guess."""
+        return sum(2 * shared.leaves.size for shared in self.__dict__.get("_shared", ()))
 
     @cached_property
     def _trees(self) -> tuple[Trees, ...]:
@@ -127,16 +134,19 @@ class Proposals:
         return np.asarray(-(train.y - expected) * weights * kernel)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SharedLeaves:
-    """The rows in each leaf of one ensemble, and what their deletion does to the leaf."""
+    """The rows in each leaf of one ensemble, and what their deletion does to the leaf.
+
+    ``leaves`` and ``effects`` are (T, n), tree by tree, of the trees ``kept``.
+    """
 
     trees: Trees
-    #: The trees asked, and where the leaves of each begin among all leaves; (T,) and (T + 1,).
     kept: slice
-    starts: Leaves
-    #: (all leaves, n)
-    effects: csr_array
+    leaves: Leaves
+    effects: Array
+    #: Points asked about so far.
+    asked: int = 0
 
     @classmethod
     def of(cls, trees: Trees, train: TrainingSet) -> SharedLeaves:
@@ -144,20 +154,35 @@ class SharedLeaves:
         leaves = trees.leaves(train.X)
         effects = leaf_effects(leaves, trees, train)
         kept = slice(None, None, max(-(-leaves.size // PAIRS), 1))
-        leaves, effects = leaves[:, kept], effects[:, kept]
-        starts = np.concatenate([[0], np.cumsum(leaves.max(axis=0) + 1)]).astype(np.int64)
-        row, tree = np.nonzero(leaves >= 0)
-        at = starts[tree] + leaves[row, tree]
-        return cls(trees, kept, starts, csr_array((effects[row, tree], (at, row)), shape=(starts[-1], len(leaves))))
+        return cls(trees, kept, np.ascontiguousarray(leaves[:, kept].T), np.ascontiguousarray(effects[:, kept].T))
 
     def harms(self, X: Array) -> Array:
         """Effects of the rows (n,) in the leaves of points (m, d), added up: shape (m, n)."""
         leaves = self.trees.leaves(X)[:, self.kept]
-        shared = (leaves >= 0) & (leaves < np.diff(self.starts))
+        self.asked += len(X)
+        if self.asked <= FEW:
+            return self._one_by_one(leaves)
+        starts, effects = self._table
+        shared = (leaves >= 0) & (leaves < np.diff(starts))
         point, tree = np.nonzero(shared)
-        at = self.starts[tree] + leaves[point, tree]
-        asked = csr_array((np.ones(len(at)), (point, at)), shape=(len(X), self.starts[-1]))
-        return np.asarray((asked @ self.effects).toarray())
+        at = starts[tree] + leaves[point, tree]
+        asked = csr_array((np.ones(len(at)), (point, at)), shape=(len(X), starts[-1]))
+        return np.asarray((asked @ effects).toarray())
+
+    def _one_by_one(self, asked: Leaves) -> Array:
+        harms = np.zeros((len(asked), self.leaves.shape[1]))
+        for places, effects, own in zip(self.leaves, self.effects, asked.T, strict=True):
+            for point in np.flatnonzero(own >= 0):
+                harms[point] += np.where(places == own[point], effects, 0.0)
+        return harms
+
+    @cached_property
+    def _table(self) -> tuple[Leaves, csr_array]:
+        """Where the leaves of each tree begin among all leaves, (T + 1,), and effects, (all leaves, n)."""
+        starts = np.concatenate([[0], np.cumsum(self.leaves.max(axis=1) + 1)]).astype(np.int64)
+        tree, row = np.nonzero(self.leaves >= 0)
+        at = starts[tree] + self.leaves[tree, row]
+        return starts, csr_array((self.effects[tree, row], (at, row)), shape=(starts[-1], self.leaves.shape[1]))
 
 
 def leaf_effects(leaves: Leaves, trees: Trees, train: TrainingSet) -> Array:
@@ -180,13 +205,11 @@ def _share_effects(leaves: Leaves, y: Array, weights: Array) -> Array:
 def _boosting_effects(leaves: Leaves, trees: Trees, y: Array, weights: Array) -> Array:
     """Of trees that are added up: logistic loss, Newton's steps in the leaves, replayed."""
     rate = 1.0 if trees.rate is None else trees.rate
-    effects = np.zeros(leaves.shape)
-    for tree, (column, margin, step) in enumerate(zip(leaves.T, *stages(leaves, trees, y, weights), strict=True)):
-        chance = expit(margin)
-        gradient, curvature = weights * (chance - y), weights * chance * (1.0 - chance)
-        size = in_leaf(column, curvature) + trees.shrinkage + curvature.mean()
-        effects[:, tree] = (rate * gradient + step * curvature) / np.maximum(size - curvature, 1e-9)
-    return effects
+    effects = np.zeros(leaves.T.shape)
+    for tree, stage in enumerate(replayed(leaves, trees, y, weights)):
+        size = stage.size + stage.curvature.mean()
+        effects[tree] = (rate * stage.slope + stage.step * stage.curvature) / np.maximum(size - stage.curvature, 1e-9)
+    return effects.T
 
 
 def _weights(train: TrainingSet) -> Array:

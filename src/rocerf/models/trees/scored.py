@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from scipy.special import expit, logit
+
 from rocerf.models.sklearn.estimator_fitting import CLIP
 from rocerf.models.trees.form import TreeForm
 from rocerf.types import Array
@@ -40,6 +43,19 @@ class ScoredTrees:
     def of_raw(self, raw: Array) -> Array:
         """Scores of what leaves add up to; they never fall when that rises."""
         return self.form.log_odds(raw, CLIP) - self.offset
+
+    def raw_for(self, score: float) -> float:
+        """What leaves must add up to for such a score in the library, but for a hair; infinite where nothing gives it.
+
+        The library may round in the person's favour (``form.rounding``).
+        """
+        odds, most = score - self.form.rounding + self.offset, float(logit(1.0 - CLIP))
+        if odds > most:
+            return np.inf
+        if odds <= -most:
+            return -np.inf
+        raw = float(expit(odds)) if self.form.averaged else odds
+        return raw - 1e-12 * max(1.0, abs(raw))
 
     def scores(self, X: Array) -> Array:
         """Scores of points (m, d), (m,)."""

@@ -116,6 +116,18 @@ class Levels:
         columns = np.arange(len(self.columns))
         return self.low[levels[self.columns], columns], self.high[levels[self.columns], columns]
 
+    def around(self, finer: Levels) -> Places:
+        """For each of other levels of the same axes the one here that it lies in, -1 where there is none; (S',)."""
+        found = np.full(len(finer), -1, np.intp)
+        for axis, first in enumerate(self.starts):
+            at, theirs = np.flatnonzero(self.columns == axis), np.flatnonzero(finer.axis == axis)
+            mine = slice(first, first + int((self.axis == axis).sum()))
+            above = (finer.low[np.ix_(theirs, at)][:, None] >= self.low[None, mine, at]).all(axis=2)
+            below = (finer.high[np.ix_(theirs, at)][:, None] <= self.high[None, mine, at]).all(axis=2)
+            inside = above & below
+            found[theirs] = np.where(inside.any(axis=1), first + inside.argmax(axis=1), -1)
+        return found
+
     def nearest(self, X: Array) -> Places:
         """For each of some rows (m, d) the level of each axis that it falls into, or the nearest one; (m, A)."""
         found = np.empty((len(X), len(self.starts)), np.intp)

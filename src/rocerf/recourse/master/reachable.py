@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,72 +64,81 @@ class Reachable:
 
     def within(self, starts: Places, kept: Mask) -> Reachable:
         """The same over some of the levels (S,); ``starts`` (A,) is where each axis begins among those kept."""
-        mask = self.mask[kept]
+        return self._left(self.mask[kept], starts)
+
+    def refined(self, starts: Places, parents: Places) -> Reachable:
+        """The same over levels that lie inside these (S',), where these trees cut none of them further."""
+        return self._left(self.mask[parents], starts)
+
+    def _left(self, mask: Mask, starts: Places) -> Reachable:
         alive = _everywhere(mask, starts)
         return self._folded(self.trees, self.base, self.tree[alive], mask[:, alive], self.values[alive])
-
-    @property
-    def size(self) -> int:
-        """Entries of the mask."""
-        return self.mask.size
 
     @cached_property
     def _table(self) -> _Table:
         return _Table.of(self.mask, self.values, self.tree)
 
     def at(self, choices: Places) -> Array:
-        """Scores at choices of one level for each axis, (m, A) -> (m,)."""
+        """What leaves add up to at choices of one level for each axis, (m, A) -> (m,)."""
         raw = np.full(len(choices), self.base)
         if len(self.values):
-            size = max(1, WORDS // (choices.shape[1] * self._table.words.shape[1]))
+            table = self._table
+            size = max(1, WORDS // (choices.shape[1] * table.words[0].size))
             for first in range(0, len(choices), size):
                 part = slice(first, first + size)
-                raw[part] += self._table.highest(np.bitwise_and.reduce(self._table.words[choices[part]], axis=1))
-        return self.trees.of_raw(raw)
+                raw[part] += table.highest(np.bitwise_and.reduce(table.words[choices[part]], axis=1)).sum(axis=1)
+        return raw
 
-    def ceilings(self, chosen: Places, starts: Places) -> tuple[Array, int]:
-        """No choice at a level of those chosen (s,) scores higher than this, (s,); and how many leaves are alive there.
+    def tops(self, chosen: Places, starts: Places) -> Array:
+        """The highest leaf of each tree that may still be reached at a level of those chosen (s,), (s, trees).
 
-        ``starts`` is where each axis begins among the chosen.
+        ``starts`` is where each axis begins among the chosen. No choice at a level adds up to more than ``base`` and
+        what its trees have there.
         """
         if not len(self.values):
-            return np.repeat(self.trees.of_raw(np.full(1, self.base)), len(chosen)), 0
+            return np.zeros((len(chosen), 0))
         words = self._table.words[chosen]
         alive = np.bitwise_and.reduce(np.bitwise_or.reduceat(words, starts, axis=0), axis=0)
-        sums = self._table.highest(words & alive)
-        return self.trees.of_raw(self.base + sums), int(np.bitwise_count(alive).sum())
+        return self._table.highest(words & alive)
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Masks of leaves in words of 64, (S, words): a row of slots for each tree, its leaves from the highest downwards.
+    """Masks of leaves as whole numbers, a bit for each leaf of a tree from its highest downwards.
 
-    After a tree's leaves comes a slot that is always there, of value -inf; ``values`` is (trees, slots).
+    ``words`` is (S, trees), or (S, trees, words of 64) for larger trees. ``values`` has a row for each tree, flat, with
+    -inf behind its leaves; ``first`` (trees,) is where the row begins.
     """
 
-    words: NDArray[np.uint64]
+    words: NDArray[Any]
     values: Array
+    first: Places
 
     @classmethod
     def of(cls, mask: Mask, values: Array, tree: Places) -> _Table:
         """Of leaves (L,) tree by tree and their mask (S, L)."""
         _, tree, counts = np.unique(tree, return_inverse=True, return_counts=True)
-        slots = -(-(int(counts.max()) + 1) // 8) * 8
+        most = int(counts.max())
+        size = next((bits for bits in (8, 16, 32, 64) if most <= bits), -(-most // 64) * 64)
         order = np.lexsort((-values, tree))
         slot = np.arange(len(tree)) - np.repeat(np.cumsum(counts) - counts, counts)
-        table = np.full((len(counts), slots), -np.inf)
+        table = np.full((len(counts), size + 1), -np.inf)
         table[tree[order], slot] = values[order]
-        bits = np.zeros((len(mask), -(-len(counts) * slots // 64) * 64), bool)
-        bits[:, slots - 1 : len(counts) * slots : slots] = True
-        bits[:, tree[order] * slots + slot] = mask[:, order]
-        return cls(np.packbits(bits, axis=1).view(np.uint64), table)
+        bits = np.zeros((len(mask), len(counts), size), bool)
+        bits[:, tree[order], slot] = mask[:, order]
+        packed = np.packbits(bits, axis=2, bitorder="little")
+        words = packed.view(np.dtype(f"<u{min(size, 64) // 8}"))
+        return cls(words if size > 64 else words[:, :, 0], table.ravel(), np.arange(len(counts)) * (size + 1))
 
-    def highest(self, words: NDArray[np.uint64]) -> Array:
-        """The sum over trees of the highest leaf among those in the words, (m, words) -> (m,)."""
-        trees, slots = self.values.shape
-        bits = np.unpackbits(words.view(np.uint8), axis=1, count=trees * slots).view(bool)
-        first = bits.reshape(len(words), trees, slots).argmax(axis=2)
-        return np.asarray(self.values[np.arange(trees), first].sum(axis=1))
+    def highest(self, words: NDArray[Any]) -> Array:
+        """The highest leaf of each tree among those in the words, (m, trees) or (m, trees, words) -> (m, trees)."""
+        below = np.bitwise_count((words - words.dtype.type(1)) & ~words)  # how many bits there are below the lowest one
+        if words.ndim == 2:
+            return self.values.take(below + self.first)
+        some = words != 0
+        word = np.where(some.any(axis=2), some.argmax(axis=2), words.shape[2] - 1)
+        lowest = np.take_along_axis(below, word[:, :, None], axis=2)[:, :, 0]
+        return self.values.take(lowest + (64 * word + self.first))
 
 
 def _everywhere(mask: Mask, starts: Places) -> Mask:

@@ -25,7 +25,7 @@ from rocerf.promises.promise import OverTrees, Promise
 from rocerf.recourse.master.level_rules import affordable
 from rocerf.recourse.master.levels import Levels
 from rocerf.recourse.master.master import Master
-from rocerf.recourse.master.reachable import Reachable
+from rocerf.recourse.solvers.cell_ensembles import Ensembles
 from rocerf.recourse.solvers.search import solve_by_search
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Mask, Places, Progress
@@ -36,8 +36,8 @@ WORK = 1_500_000_000
 #: Training rows tried as first answers, and how many of them are then improved.
 FIRST, IMPROVED = 512, 3
 
-#: Ensembles that are asked for bounds from the start: those that refused most often before.
-REMEMBERED = 4
+#: What a look at the levels of a node costs besides, in entries of masks.
+OVERHEAD = 4_000
 
 #: A cost must be lower by this share to count as lower.
 LOWER = 1e-9
@@ -95,7 +95,7 @@ def _take(solution: Solution, person: int, search: _Cells) -> None:
 
 @dataclass(order=True)
 class _Node:
-    """Levels that are left (S,) and what the cheapest of them cost."""
+    """Levels that are left (S,) and what the cheapest of them cost; ``point`` (d,) is the cheapest of a single cell."""
 
     cost: float
     number: int
@@ -116,85 +116,63 @@ class _Cells:
         refusing: Array,
         work: int,
     ) -> None:
-        self.promise, self.models, self.master, self.refusing = promise, models, alone, refusing
-        self.aim, self.enough = delta + GUARD, delta + GUARD / 2
-        self.work, self.reads, self.anchors = work, 0, anchors
+        self.promise, self.master, self.anchors = promise, alone, anchors
+        self.enough, self.work, self.reads = delta + GUARD / 2, work, 0
+        self.ensembles = Ensembles(promise, models, refusing, delta + GUARD, self.enough)
         self.best, self.best_cost, self.gap = np.full(alone.X0.shape[1], np.nan), np.inf, np.nan
         self.outcome, self.bound = Outcome.GAVE_UP, 0.0
         self._numbers = itertools.count()
-        self.asked: list[int] = []
-        self.active: dict[int, Reachable] = {}
-        self.joining: list[int] = []
+        self.heap: list[_Node] = []
 
     def run(self) -> None:
         """Find the cheapest point, or show that there is none."""
-        worst = np.argsort(-self.refusing, kind="stable")[:REMEMBERED]
-        asked = [0, *(int(m) for m in worst if self.refusing[m] > 0)]
-        self.asked = [m for m in dict.fromkeys(asked) if self.models[m] is not None]
-        while self._cut():
-            if not np.isfinite(self.best_cost):
-                self._first_answer()
-            self._narrow()
-            more = self._branch()
-            if not more:
-                return
-            self.asked += more
-
-    def _cut(self) -> bool:
-        """Cut the columns where the ensembles asked do; whether every attribute has an allowed value."""
-        thresholds = _all_thresholds([self.models[m] for m in self.asked], self.master.X0.shape[1])
-        asked = [trees for model in self.asked if (trees := self.models[model]) is not None]
-        gaps = {column: number for trees in asked for column, number in trees.form.gaps.items()}
-        levels = Levels.of(self.master.allowed, self.master.cost, thresholds, gaps)
+        levels = self._cut()
         if levels is None:
             self.outcome = Outcome.UNREACHABLE
-            return False
-        self.levels = levels.only(self._worth(levels))
-        self.active = {}
-        for model in self.asked:
-            trees = self.models[model]
-            assert trees is not None
-            self.active[model] = Reachable.of(trees, self.levels)
-            self.work -= trees.form.leaves * len(self.levels)
-        return True
+            return
+        self.levels = levels
+        self.work -= self.ensembles.cut_to(levels)
+        self._first_answer()
+        self._narrow()
+        everything = np.ones(len(self.levels), bool)
+        self.heap = [_Node(self._least(everything), next(self._numbers), everything)]
+        self._branch()
 
-    def _worth(self, levels: Levels) -> Mask:
-        """Levels that alone do not cost more than the best answer, and the cheapest ones, (S,)."""
-        least = np.minimum.reduceat(levels.parts, levels.starts)[levels.axis]
-        return np.asarray((levels.parts + self._all_least(levels) - least <= self.best_cost) | (levels.parts == least))
+    # --- levels -----------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _all_least(levels: Levels) -> float:
-        return float(np.minimum.reduceat(levels.parts, levels.starts).sum())
+    def _cut(self) -> Levels | None:
+        """The columns cut where the ensembles asked do; None where an attribute has no allowed value."""
+        asked = self.ensembles
+        thresholds = asked.thresholds(self.master.X0.shape[1])
+        return Levels.of(self.master.allowed, self.master.cost, thresholds, asked.gaps())
 
-    # --- ensembles asked for bounds ---------------------------------------------------------------------
+    def _recut(self) -> None:
+        """Cut further, as ensembles have joined: what was shown of nodes holds for the levels inside theirs."""
+        finer = self._cut()
+        assert finer is not None  # a level is cut into levels
+        inside = self.levels.around(finer)
+        kept = inside >= 0
+        self.levels, parents = finer.only(kept), inside[kept]
+        self.work -= self.ensembles.cut_to(self.levels, parents)
+        self.heap = [_Node(node.cost, node.number, node.chosen[parents]) for node in self.heap]
+        heapq.heapify(self.heap)
 
-    def _refused_by(self, point: Array) -> list[int]:
-        """Ensembles not asked yet that keep the value below the aim at a point; those that refuse most first."""
-        unasked = [m for m, trees in enumerate(self.models) if trees is not None and m not in self.asked]
-        order = sorted(unasked, key=lambda m: -self.refusing[m])
-        found: list[int] = []
-        for model in order:
-            trees = self.models[model]
-            assert trees is not None
-            score = trees.scores(point[None])
-            if self.promise.ceiling(score[:, None], [model])[0] < self.aim or score[0] < self.aim:
-                self.refusing[model] += 1.0
-                found.append(model)
-                if len(found) == 2:
-                    break
-        return found
-
-    def _ceiling(self, scores: Array, models: list[int]) -> Array:
-        rounding = [[self.active[model].trees.form.rounding] for model in models]
-        return np.asarray(self.promise.ceiling(scores + np.array(rounding), models))
+    def _narrow(self) -> None:
+        """Leave out the levels that alone cost more than the first answer."""
+        least = np.minimum.reduceat(self.levels.parts, self.levels.starts)[self.levels.axis]
+        alone = self.levels.parts + float(least[self.levels.starts].sum()) - least
+        kept = np.asarray((alone <= self.best_cost) | (self.levels.parts == least))
+        if not kept.all():
+            self.levels = self.levels.only(kept)
+            self.ensembles.narrow(self.levels, kept)
 
     # --- a first answer, to have a cost to beat ----------------------------------------------------------
 
     def _first_answer(self) -> None:
+        """Try training rows, made cheaper."""
         step = max(1, -(-len(self.anchors) // FIRST))
-        choices = np.unique(self.levels.nearest(self.anchors[::step]), axis=0)
         for _ in range(IMPROVED):
+            choices = np.unique(self.levels.nearest(self.anchors[::step]), axis=0)
             accepted = choices[self._accepted(choices)]
             if not len(accepted):
                 return
@@ -203,22 +181,13 @@ class _Cells:
             improved.sort(key=lambda choice: float(self.levels.parts[choice].sum()))
             if sum(self._try(choice) for choice in improved):  # all of them
                 return
-            more = self._refused_by(self.levels.points(improved[0][None])[0])
-            self.asked += more
-            if not more or not self._cut():
+            if not self.ensembles.join(self.levels.points(improved[0][None])[0]):
                 return
-            choices = np.unique(self.levels.nearest(self.anchors[::step]), axis=0)
+            self._recut()
 
     def _accepted(self, choices: Places) -> Mask:
-        good = np.ones(len(choices), bool)
-        scores = np.full((len(self.active), len(choices)), np.inf)
-        for place, (model, reachable) in enumerate(self.active.items()):
-            left = np.flatnonzero(good)
-            self.work -= len(left) * len(reachable.values)
-            if len(left):
-                scores[place, left] = reachable.at(choices[left])
-                good[left] = self._ceiling(scores[place : place + 1, left], [model]) >= self.aim
-        return good & (self._ceiling(scores, list(self.active)) >= self.aim)
+        self.work -= len(choices) * sum(len(reachable.values) for _, reachable in self.ensembles.active())
+        return self.ensembles.accepted(choices)
 
     def _pulled(self, choice: Places) -> Places:
         """The choice with levels made cheaper one by one as long as all ensembles accept."""
@@ -243,12 +212,10 @@ class _Cells:
     def _try(self, choice: Places) -> bool:
         """Read the promise at a choice, if it obeys the rules and would be cheaper; whether it holds."""
         point = self.levels.points(choice[None])
-        if not self.master.allowed.holds(point)[0]:
-            return False
-        return self._read(point[0])
+        return bool(self.master.allowed.holds(point)[0]) and self._read(point[0])
 
     def _read(self, point: Array) -> bool:
-        if self._foreseen(point) < self.enough:
+        if not self.ensembles.foreseen(point):
             return False
         self.reads += 1
         reading = self.promise.read(point[None], self.enough)
@@ -259,46 +226,32 @@ class _Cells:
             self.best, self.best_cost = point, cost
         return True
 
-    def _foreseen(self, point: Array) -> float:
-        """What the value is at most by the trees that were read: libraries are asked about what these accept."""
-        known = [m for m, trees in enumerate(self.models) if trees is not None]
-        scores = [trees.scores(point[None]) + trees.form.rounding for trees in self.models if trees is not None]
-        return float(self.promise.ceiling(np.array(scores), known)[0])
-
     def _cost(self, point: Array) -> float:
         """The sum of the parts."""
         cost, x0 = self.master.cost, self.master.X0
         return float(cost.parts((point[None] - x0) / cost.scale, x0).sum())
 
-    def _narrow(self) -> None:
-        """Leave out the levels that alone cost more than the first answer."""
-        kept = self._worth(self.levels)
-        if not kept.all():
-            self.levels = self.levels.only(kept)
-            self.active = {m: r.within(self.levels.starts, kept) for m, r in self.active.items()}
-
     # --- branch and bound ---------------------------------------------------------------------------------
 
-    def _branch(self) -> list[int]:
-        """Take nodes cheapest first until the end is known; ensembles that refuse where those asked accept, if any."""
-        self.joining, self.bound = [], 0.0
-        everything = np.ones(len(self.levels), bool)
-        heap = [_Node(self._least(everything), next(self._numbers), everything)]
-        while heap:
-            node = heapq.heappop(heap)
+    def _branch(self) -> None:
+        """Take nodes cheapest first until the end is known."""
+        while self.heap:
+            node = heapq.heappop(self.heap)
             self.bound = max(self.bound, node.cost)
             if not self._beats(node.cost):
                 break
             if self.work < 0:
                 self._end(proven=False)
-                return []
-            for child in self._processed(node):
+                return
+            children, joined = self._processed(node)
+            for child in children:
                 if self._beats(child.cost):
-                    heapq.heappush(heap, child)
-            if self.joining:
-                return self.joining
+                    heapq.heappush(self.heap, child)
+            if joined:
+                self._recut()
+                if not np.isfinite(self.best_cost):
+                    self._first_answer()
         self._end(proven=True)
-        return []
 
     def _end(self, *, proven: bool) -> None:
         if np.isfinite(self.best_cost):
@@ -316,28 +269,28 @@ class _Cells:
         parts = np.where(chosen, self.levels.parts, np.inf)
         return float(np.minimum.reduceat(parts, self.levels.starts).sum())
 
-    def _processed(self, node: _Node) -> list[_Node]:  # noqa: PLR0911
-        """What is left to look at of a node: nothing, or the parts that it was split into."""
+    def _processed(self, node: _Node) -> tuple[list[_Node], bool]:
+        """What is left to look at of a node: nothing, or the parts that it was split into; whether ensembles joined."""
         if node.point is not None:  # the cheapest point of one cell, whose turn has come
-            self._read(node.point)
-            return []
+            joined = not self._read(node.point) and self.ensembles.join(node.point)
+            return [node] if joined else [], joined
         chosen, tops = self._propagated(node)
         if chosen is None:
-            return []
+            return [], False
         choice = self.levels.cheapest(chosen)
         if not self._beats(float(self.levels.parts[choice].sum())):
-            return []
+            return [], False
         single = int(chosen.sum()) == len(self.levels.starts)
         if not self._accepted(choice[None])[0]:
-            return [] if single else self._split(chosen, tops, choice)
+            return ([] if single else self._split(node, chosen, tops, choice)), False
         point = self.levels.points(choice[None])[0]
         if not self.master.allowed.holds(point[None])[0]:
-            return self._in_cell(choice) if single else self._split(chosen, tops, choice)
+            return (self._in_cell(choice) if single else self._split(node, chosen, tops, choice)), False
         if self._read(point):
-            return []
-        self.refusing *= 0.99
-        self.joining = self._refused_by(point)
-        return [] if single or self.joining else self._split(chosen, tops, choice)
+            return [], False
+        joined = self.ensembles.join(point)
+        again = [_Node(node.cost, node.number, chosen)] if joined else []
+        return again if joined or single else self._split(node, chosen, tops, choice), joined
 
     def _in_cell(self, choice: Places) -> list[_Node]:
         """Where relations keep a cell's cheapest values from going together: its cheapest point that keeps them."""
@@ -347,34 +300,38 @@ class _Cells:
         found = alone.cheapest(np.array([0]), np.zeros((1, 0, d)), np.zeros((1, 0)), 0.0)
         if not found.found[0] or not self.master.allowed.holds(found.points)[0]:
             return []
-        empty = np.zeros(len(self.levels), bool)
-        return [_Node(self._cost(found.points[0]), next(self._numbers), empty, found.points[0])]
+        single = np.zeros(len(self.levels), bool)
+        single[choice] = True
+        return [_Node(self._cost(found.points[0]), next(self._numbers), single, found.points[0])]
 
     def _propagated(self, node: _Node) -> tuple[Mask | None, Array]:
-        """Levels of a node at which no ensemble must refuse and that may be cheaper; their ceilings, (models, S)."""
+        """Levels of a node at which no ensemble must refuse and that may be cheaper; what it adds up to there at most.
+
+        The second is (asked, S), -inf elsewhere.
+        """
         chosen = node.chosen.copy()
         starts, nothing = self.levels.starts, np.empty(0)
-        tops = np.full((len(self.active), len(chosen)), -np.inf)
+        tops = np.full((len(self.ensembles.asked), len(chosen)), -np.inf)
         while True:
             before = int(chosen.sum())
             chosen &= affordable(self.levels, self.master.allowed, chosen, self.best_cost * (1.0 - LOWER))
-            for place, (model, reachable) in enumerate(self.active.items()):
+            for place, (model, reachable) in enumerate(self.ensembles.active()):
                 if not np.logical_or.reduceat(chosen, starts).all():
                     return None, nothing
                 kept = np.flatnonzero(chosen)
-                first = np.searchsorted(self.levels.axis[kept], np.arange(len(starts)))
+                leaves = reachable.tops(kept, np.searchsorted(self.levels.axis[kept], np.arange(len(starts))))
+                self.work -= leaves.size + OVERHEAD
                 tops[place] = -np.inf
-                tops[place, kept], alive = reachable.ceilings(kept, first)
-                self.work -= max(1, alive) * len(kept)
-                chosen[kept] &= self._ceiling(tops[place : place + 1, kept], [model]) >= self.aim
+                tops[place, kept] = reachable.base + leaves.sum(axis=1)
+                chosen[kept] &= tops[place, kept] >= self.ensembles.need[model]
             kept = np.flatnonzero(chosen)
-            chosen[kept] &= self._ceiling(tops[:, kept], list(self.active)) >= self.aim
+            chosen[kept] &= self.ensembles.bearable(tops[:, kept])
             if not np.logical_or.reduceat(chosen, starts).all():
                 return None, nothing
             if int(chosen.sum()) > before - max(1, before // 8):
                 return chosen, np.where(chosen, tops, -np.inf)
 
-    def _split(self, chosen: Mask, tops: Array, choice: Places) -> list[_Node]:
+    def _split(self, node: _Node, chosen: Mask, tops: Array, choice: Places) -> list[_Node]:
         """Two nodes: the cheap levels of the axis whose cheapest one holds an ensemble down most, and the others."""
         levels = self.levels
         with np.errstate(invalid="ignore"):
@@ -390,11 +347,5 @@ class _Cells:
         for part in (own[:first], own[first:]):
             mine = chosen & (levels.axis != axis)
             mine[part] = True
-            children.append(_Node(self._least(mine), next(self._numbers), mine))
+            children.append(_Node(max(node.cost, self._least(mine)), next(self._numbers), mine))
         return children
-
-
-def _all_thresholds(models: list[ScoredTrees | None], d: int) -> list[Array]:
-    """Where any of the ensembles cuts each column."""
-    known = [trees.form for trees in models if trees is not None]
-    return [np.unique(np.concatenate([np.empty(0), *(form.thresholds(j) for form in known)])) for j in range(d)]
