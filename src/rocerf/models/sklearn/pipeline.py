@@ -47,6 +47,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     refuse_what_is_no_classifier,
     unfitted_copy,
 )
+from rocerf.models.sklearn.known_gaps import types_known
 from rocerf.models.sklearn.own_refit import OwnEstimator, RetrainingRule, checked_retraining
 from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.sklearn.pipeline_parquet import is_on_disk, pipeline_from_parquet
@@ -184,6 +185,8 @@ def _taken(
     frame = as_pandas(frame)
     refuse_other_columns(frame)
     pipeline = own_copy(pipeline)
+    # Polars and PyArrow have one kind of gap; the pipeline may have been fitted on another one of pandas'.
+    frame = types_known(pipeline, frame).put_on(frame)
     schema = _schema_of(pipeline, frame, y, schema)
     used = frame[[name for name in frame.columns if name in schema.names]]
     return pipeline, Rows(used, y, Frames.of(schema, used), options)
