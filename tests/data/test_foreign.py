@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import narwhals as nw
+import narwhals.stable.v2 as nw_stable
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -190,6 +192,14 @@ def test_a_gap_is_the_one_that_the_pipeline_knows_whatever_the_table(gaps: Any, 
     model = rocerf.from_pipeline(pipeline, GAPPED[kind](frame), y)
     answers = rocerf.Rocerf(model, 2, cost="l1").explain(GAPPED[kind](frame.iloc[refused]))
     np.testing.assert_allclose(answers.matrix, expected.matrix, atol=1e-9)
+
+
+@pytest.mark.parametrize("made", [pl.from_pandas, pa.Table.from_pandas, nw.from_native, nw_stable.from_native])
+def test_whoever_holds_the_table_a_model_is_asked_alike(gaps: Any, made: Any) -> None:
+    frame, y, pipeline = gaps
+    model = rocerf.from_pipeline(pipeline, frame, y)
+    np.testing.assert_array_equal(model.predict(made(frame)), pipeline.predict(frame))
+    np.testing.assert_allclose(model.deployed_score(made(frame)), model.deployed_score(frame), atol=1e-12)
 
 
 def test_types_of_arrow_in_pandas_come_back() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Modules one of which is loaded where somebody holds a table of theirs: without any, narwhals is not asked.
-MAKERS = ("polars", "pyarrow", "modin", "cudf")
+MAKERS = ("polars", "pyarrow", "modin", "cudf", "narwhals")
 
 
 def is_frame(X: Any) -> bool:
@@ -134,6 +134,7 @@ def _narwhal(X: Any) -> Any | None:
 
     if type(X).__name__ == "LazyFrame":
         raise ColumnError("Expected a table in memory, got a LazyFrame, which is still to be read; pass X.collect().")
+    X = X.to_native() if maker == "narwhals" and hasattr(X, "to_native") else X
     table = nw.from_native(X, eager_only=True, pass_through=True)
     return table if isinstance(table, nw.DataFrame) else None
 
