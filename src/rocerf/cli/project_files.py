@@ -102,6 +102,7 @@ def settings_text(beginning: Beginning) -> str:
             "recheck: {recourses: answers.json, deleted: request.txt}",
             "forget:",
             *forgets,
+            "# No max-changes here: other methods know no such limit, so answers are cheaper and change more at once.",
             "compare:",
             f"  {people}",
             "  schema: schema.yaml",
