@@ -103,11 +103,11 @@ def test_a_type_that_would_round_the_answer_is_not_kept() -> None:
             "c": pl.Series(["0.50", "1.25"]).cast(pl.Decimal(10, 2)),
         }
     )
-    for given in (table, table.to_arrow()):
-        _, origin = with_origin(given)
+    for made in (table, table.to_arrow()):
+        _, origin = with_origin(made)
         assert origin is not None
         back = origin.give_back(pd.DataFrame({"a": [1.25, 300.0], "b": [0.1, np.nan], "c": [0.5, 1.255]}))
-        columns = {name: back[name].to_pylist() if given is not table else back[name].to_list() for name in "abc"}
+        columns = {name: back[name].to_pylist() if made is not table else back[name].to_list() for name in "abc"}
         assert columns == {"a": [1.25, 300.0], "b": [0.1, None], "c": [0.5, 1.255]}
 
 
