@@ -149,7 +149,7 @@ class Allowance:
                 scores[members] = np.minimum(scores[members], found)
                 if again is not None and (found < delta).any():
                     self._join(again, rows)
-        return np.fmin(scores, self._refused(X, delta))
+        return np.asarray(np.fmin(scores, self._refused(X, delta)))
 
     def _refused(self, X: Array, delta: float) -> Array:
         """Scores of points (P, d) by whichever fit made so far, for anybody, puts them lowest; NaN where none refuses.
