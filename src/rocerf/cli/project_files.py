@@ -67,6 +67,11 @@ def settings_text(beginning: Beginning) -> str:
         "" if beginning.asking is not None else "  # people of your own rows with another label, to try: put yours here"
     )
     pipeline = "answers-pipeline.skops"
+    asked_too = [
+        "  # The pipeline that was fitted is asked itself. With one of your own take this line, and those like it, out.",
+        f"  pipeline: {pipeline}",
+    ]
+    asked_too = asked_too if beginning.fits else []
     forgets = ["  explainer: explainer", "  deleted: request.txt"]
     forgets += [f"  pipeline: {pipeline}", f"  save-pipeline: {pipeline}"] if beginning.fits else []
     return "\n".join(
@@ -95,8 +100,13 @@ def settings_text(beginning: Beginning) -> str:
             "  format: html",
             "  out: letters",
             "  # valid-until: 2027-06-30",
+            *asked_too,
             "# Groups of private columns are compared only where they are named, group: [COLUMN, COLUMN].",
-            "portfolio: {answers: answers.json, explainer: explainer, out: portfolio.html}",
+            "portfolio:",
+            "  answers: answers.json",
+            "  explainer: explainer",
+            "  out: portfolio.html",
+            *asked_too[-1:],
             "attack: {points: answers.json, k: 0.5%, effort: quick}",
             "# request.txt holds ids of rows whose deletion was asked for, one a line; now the last row of your table.",
             "recheck: {recourses: answers.json, deleted: request.txt}",
