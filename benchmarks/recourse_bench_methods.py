@@ -143,6 +143,7 @@ class RocerfMethod:
         self._target_model, self._seed, self._device = target_model, seed, device
         self._desired_class = 1 if desired_class is None else desired_class
         self._need_grad, self._is_trained = True, False
+        self.answers: Any = None
         self.k, self.cost, self.rules, self.margin = k, cost, rules, margin
 
     def fit(self, train_set: Any) -> None:
@@ -163,8 +164,8 @@ class RocerfMethod:
         self.explainer, self._is_trained = explainer, True
 
     def get_counterfactuals(self, factuals: pd.DataFrame) -> pd.DataFrame:
-        """A point for each row; NaN where there is none."""
-        found = self.explainer.explain(factuals.to_numpy(np.float64))
+        """A point for each row; NaN where there is none, of which ``answers`` says why."""
+        found = self.answers = self.explainer.explain(factuals.to_numpy(np.float64))
         with torch.no_grad():
             accepted = self._score(torch.tensor(found.matrix.astype("float32"))).numpy() >= 0
         points = np.where((np.asarray(found.answered) & accepted)[:, None], found.matrix, np.nan)

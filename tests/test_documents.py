@@ -225,3 +225,12 @@ def test_the_recorded_networks_kept_their_limits() -> None:
     by_deletion = [figures["validity"] for figures in puzzle["by_deletion"].values()]
     assert max(by_deletion) - min(by_deletion) < 0.05
     assert puzzle["by_epochs"]["10"]["accept_everybody"] == 1.0
+
+
+def test_no_cell_of_the_comparison_is_left_open() -> None:
+    rows = re.findall(r"^\|(.*)\|$", (ROOT / "docs" / "comparison.md").read_text("utf-8"), flags=re.MULTILINE)
+    last = next(place for place, row in enumerate(rows) if "looked at" in row)
+    table = [[cell.strip() for cell in row.split("|")] for row in rows[:last]]
+    assert {len(row) for row in table} == {10}
+    assert len(table) > 15
+    assert not [row[0] for row in table[1:] if not all(row)]

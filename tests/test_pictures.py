@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import rocerf
 from rocerf.errors import DataError, FileFormatError, OptionError
+from rocerf.recourse.change import Change
 from rocerf.recourse.pictures import _bins
 
 
@@ -38,7 +40,7 @@ def test_one_answer_shows_every_change_with_both_values(answers: Any) -> None:
         assert all(word in shown for word in change.label.split())
         for value in (change.before, change.after):
             assert (value if isinstance(value, str) else f"{value:,.6g}") in shown
-        assert str(change) in picture.alt
+        assert change.brief in picture.alt
     assert "training rows" in shown
     assert 'role="img"' in picture.svg
     assert "training rows" not in texts(recourse.plot().svg)
@@ -67,6 +69,46 @@ def test_a_batch_shows_costs_and_the_changes_asked_for_most(answers: Any) -> Non
     labels = {change.label for recourse in recourses for change in recourse.changes}
     assert any(label.split()[0] in texts(picture.svg) for label in labels)
     assert f"{int(recourses.answered.sum())} of {len(recourses)} people answered" in picture.alt
+
+
+def test_an_answer_is_told_in_few_digits_and_changes(answers: Any) -> None:
+    _, recourses = answers
+    moved = [Change("a", f"column {place}", 1.0, 0.1 + 1e6 / 7**place, "EUR") for place in range(30)]
+    recourse = replace(recourses[0], changes=tuple(moved))
+    said = repr(recourse)
+    assert "column 0: 1 EUR -> 1000000 EUR; column 1: 1 EUR -> 142857 EUR; column 2: 1 EUR -> 20408.3 EUR" in said
+    assert said.endswith("; and 24 more)")
+    assert len(said) < 300
+    for view in (recourse._repr_html_(), replace(recourse, changes=tuple(moved[:3])).plot().alt):
+        assert "20408.3 EUR" in view
+        assert not re.search(r"\.\d{8}", view.partition("Cost")[0])
+    nearly = Change("a", "a", 0.3, 0.3000000001)
+    assert nearly.brief == str(nearly)  # what six digits cannot tell apart keeps all of them
+
+
+def test_who_has_no_answer_is_not_attacked(answers: Any) -> None:
+    model, recourses = answers
+    people = np.asarray(recourses.people)
+    people = np.vstack([people[:2], np.full(people.shape[1], np.nan), people[2:3]])
+    some = rocerf.Rocerf(model, 2, promise="first_order").explain(people)
+    assert some.answered.tolist() == [True, True, False, True]
+    adversary = rocerf.Adversary(model, 2, effort="quick")
+    np.testing.assert_array_equal(adversary.attack(some).scores, adversary.attack(some.matrix[some.answered]).scores)
+    with pytest.raises(DataError, match="a recourse with a point to attack, got Recourse"):
+        adversary.attack(some[2])
+    with pytest.raises(DataError, match="got 1 that are missing altogether"):
+        adversary.attack(some.matrix)
+
+
+def test_comparisons_show_themselves_in_a_line_and_in_notebooks(answers: Any) -> None:
+    model, recourses = answers
+    seen = rocerf.evaluation.worst_deletions(model, {"mine": recourses}, 3)
+    assert repr(seen) == f"WorstDeletions(accepted after the worst 3 found: mine {seen.accepted('mine')[3]:.0%})"
+    assert "<th>after 3</th>" in seen._repr_html_()
+    found = rocerf.evaluation.compare(model, recourses.people, 2, methods=["scfe", "margin"], trials=2)
+    assert repr(found) == f"Comparison(scfe, margin on {found.people} refused people; k=2 of 800 rows)"
+    assert found._repr_html_().count("<tr>") == 3
+    assert f"{found.rows[0]['l2']:.3g}" in found._repr_html_()
 
 
 def test_attacks_say_how_many_survive(answers: Any) -> None:

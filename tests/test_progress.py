@@ -7,10 +7,11 @@ import logging
 import numpy as np
 import pytest
 
+import rocerf
 import rocerf.progress
 from problems import random_training_set, refused_people
 from rocerf import Adversary, LogisticModel, Rocerf
-from rocerf.progress import FIRST, LONG, NEXT, SHARES, Foretold, Lines, showing, shown
+from rocerf.progress import FIRST, LONG, NEXT, SHARES, Foretold, Lines, following, showing, shown
 
 
 class Clock:
@@ -148,3 +149,22 @@ def test_budgets_of_answers_leave_out_who_has_none() -> None:
     assert len(budget) == 3
     assert (budget.found[2], budget.certified[2]) == (-1, -1)
     assert (budget.found[:2] >= 0).all()
+
+
+def test_mixed_integer_programs_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are most of the wait where there are whole numbers, and nobody is done before all of a round are."""
+    data = rocerf.load_dataset("german")
+    model = LogisticModel.fit(data.train)
+    refused = data.test.X[model.predict(data.test.X) == 0][:5]
+    explainer = Rocerf(model, 2, promise="first_order", schema=data.schema, cost="l1", max_changes=2)
+    seen: list[tuple[str, int, int]] = []
+    with following(lambda *step: seen.append(step)):
+        explainer.explain(refused)
+    assert seen[:5] == [("cheapest points", number, 5) for number in range(1, 6)]
+
+    monkeypatch.setattr(rocerf.progress, "FIRST", 0.0)
+    monkeypatch.setattr(rocerf.progress, "NEXT", 0.0)
+    lines: list[str] = []
+    monkeypatch.setattr(rocerf.progress, "_to_stderr", lines.append)
+    explainer.explain(refused, progress=True)
+    assert any(line.startswith("cheapest points: ") and line.endswith(" left") for line in lines)

@@ -109,6 +109,18 @@ def test_every_parameter_of_the_reference_is_described(site: Path) -> None:
     assert not [name for name, text in given if not re.sub(r"<[^>]*>|\s", "", text.partition("–")[2])]
 
 
+@pytest.mark.slow
+def test_no_parameters_run_on_in_one_paragraph(site: Path) -> None:
+    """That is what becomes of a list of them without its heading."""
+    paragraphs = [
+        (path.name, re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", text)))
+        for path in (site / "api").glob("*.html")
+        for text in re.findall(r"<p>(.*?)</p>", path.read_text("utf-8"), flags=re.DOTALL)
+    ]
+    assert len(paragraphs) > 500
+    assert not [pair for pair in paragraphs if len(re.findall(r"(?:^| )[a-z_]+(?:, [a-z_]+)? : ", pair[1])) > 1]
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a plain server for the files of a folder, on this machine alone."""

@@ -106,12 +106,20 @@ def from_mlflow(
 ) -> Refittable:
     """A model of ours over a scikit-learn model in MLflow, such as ``models:/credit@champion``.
 
-    train : the rows that it was fitted on: a TrainingSet, or for pipelines the DataFrame that they take, with ``y``.
-    options : as :func:`rocerf.from_pipeline` takes them for a DataFrame, else as
-        :meth:`rocerf.LogisticModel.from_sklearn` does.
-
     The model must be kept in the format skops. Types beyond scikit-learn's own are refused, whatever the artefact says
     about them; a pickle is never opened: load it yourself where you trust it, and call :func:`rocerf.from_pipeline`.
+
+    Parameters
+    ----------
+    model_uri : str
+        Where it is.
+    train : TrainingSet, or for pipelines the DataFrame that they take
+        The rows that it was fitted on.
+    y : n labels
+        With a DataFrame.
+    **options
+        As :func:`rocerf.from_pipeline` takes them for a DataFrame, else as :meth:`rocerf.LogisticModel.from_sklearn`
+        does.
     """
     import pandas as pd
 

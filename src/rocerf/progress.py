@@ -158,13 +158,37 @@ class Shown:
         self.step(self.what, done, total)
 
 
+_steps: list[Step] = []  # whoever is within `following`, innermost last
+
+
+@contextmanager
+def following(step: Step) -> Iterator[None]:
+    """Within this context ``step`` is told of pieces of work below those that are counted.
+
+    >>> with following(lambda what, done, total: print(what, done, "of", total)):
+    ...     tell_of_piece("cheapest points", 3, 12)
+    cheapest points 3 of 12
+    """
+    _steps.append(step)
+    try:
+        yield
+    finally:
+        _steps.pop()
+
+
+def tell_of_piece(what: str, done: int, total: int) -> None:
+    """Say to whoever follows how much of a piece of work is done."""
+    if total > 1 and _steps:
+        _steps[-1](what, done, total)
+
+
 @contextmanager
 def shown(*asked: tuple[Telling, str]) -> Iterator[tuple[Progress | None, ...]]:
     """For each that was asked for, with what it is about: the user's own function, one that shows it, or None."""
     if not any(progress is True for progress, _ in asked):
         yield tuple(progress or None for progress, _ in asked)  # type: ignore[misc]
         return
-    with showing() as step:
+    with showing() as step, following(step):
         yield tuple(Shown(step, what) if progress is True else progress or None for progress, what in asked)
 
 

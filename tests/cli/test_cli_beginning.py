@@ -125,6 +125,7 @@ def test_every_call_of_a_project_runs_as_written(begun: Path, run: Any, monkeypa
     assert len(letters) == len(answers) == 20
     assert not any("age:" in letter for letter in letters)
     assert any("not listed here" in letter for letter in letters)
+    assert not any("is not at hand" in letter for letter in letters)  # they are written with the pipeline that was kept
     assert (begun / "answers-pipeline.skops").is_file()
 
 
@@ -161,6 +162,22 @@ def test_the_past_and_the_family_are_held_fixed_and_times_are_asked_about() -> N
     asked = [place for place, line in enumerate(lines) if "only passes by waiting?" in line]
     assert len(asked) == 1
     assert "years_in_job" in lines[asked[0] + 1]
+
+
+def test_a_number_that_may_be_a_code_for_no_value_is_asked_about() -> None:
+    from rocerf.cli.schema_comments import commented_schema
+
+    rng = np.random.default_rng(0)
+    months = np.r_[rng.integers(12, 480, 398), 999_999, 999_999].astype(float)
+    debt = np.r_[rng.lognormal(8, 1.5, 399), -99_999_999.0]
+    text = commented_schema(
+        pd.DataFrame({"months": months, "debt": debt, "income": rng.lognormal(8, 1.5, 400)}), {}, [], []
+    )
+    asked = [line for line in text.splitlines() if "a code for no value?" in line]
+    assert [line.partition(", far")[0] for line in asked] == [
+        "# 2 of 400 rows have 999999",
+        "# 1 of 400 rows have -99999999",
+    ]
 
 
 @pytest.mark.parametrize(

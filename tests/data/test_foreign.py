@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
+import narwhals as nw
+import narwhals.stable.v2 as nw_stable
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 
 import rocerf
 from rocerf.data.foreign import as_pandas, with_origin
+from rocerf.data.frames import Frames
 from rocerf.errors import ColumnError, IdError
 
 COLUMNS = {
@@ -25,6 +29,23 @@ COLUMNS = {
     pl.Boolean: st.booleans(),
     pl.String: st.text(max_size=3),
     pl.Categorical: st.sampled_from(["a", "b"]),
+    pl.Enum(["b", "a"]): st.sampled_from(["a", "b"]),
+    pl.Decimal(10, 2): st.decimals(-9999, 9999, places=2),
+}
+
+#: Types of Arrow, several of which are one to narwhals, with the column of COLUMNS whose values they hold.
+ARROWS = {
+    pa.int8(): pl.Int8,
+    pa.uint16(): pl.UInt16,
+    pa.int64(): pl.Int64,
+    pa.float32(): pl.Float32,
+    pa.float64(): pl.Float64,
+    pa.bool_(): pl.Boolean,
+    pa.string(): pl.String,
+    pa.large_string(): pl.String,
+    pa.dictionary(pa.int8(), pa.string()): pl.Categorical,
+    pa.dictionary(pa.uint32(), pa.large_string()): pl.Categorical,
+    pa.decimal128(10, 2): pl.Decimal(10, 2),
 }
 
 
@@ -50,29 +71,44 @@ def test_what_came_in_goes_out_in_its_types(table: pl.DataFrame) -> None:
     assert back.equals(table)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-@given(tables())
-def test_the_same_for_pyarrow(table: pl.DataFrame) -> None:
-    plain = table.with_columns(pl.col(pl.Categorical).cast(pl.String))
-    arrow = pa.Table.from_pylist(plain.to_dicts(), pa.schema([(n, _arrow(t)) for n, t in plain.schema.items()]))
+@st.composite
+def arrow_tables(draw: Any) -> pa.Table:
+    kinds = draw(st.lists(st.sampled_from(list(ARROWS)), min_size=1, max_size=4))
+    rows = draw(st.integers(1, 4))
+    return pa.table(
+        {
+            f"c{place}": pa.array(
+                draw(st.lists(st.none() | COLUMNS[ARROWS[kind]], min_size=rows, max_size=rows)), type=kind
+            )
+            for place, kind in enumerate(kinds)
+        }
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+@given(arrow_tables())
+def test_the_same_for_pyarrow(arrow: pa.Table) -> None:
     frame, origin = with_origin(arrow)
     assert origin is not None
-    assert origin.give_back(frame).equals(arrow)
-
-
-def _arrow(kind: Any) -> Any:
-    names = {"Int8": "int8", "UInt16": "uint16", "Int64": "int64", "Float32": "float32", "Float64": "float64"}
-    return pa.type_for_alias(names.get(str(kind), {"Boolean": "bool", "String": "string"}.get(str(kind), "string")))
+    back = origin.give_back(frame)
+    assert back.schema.types == arrow.schema.types
+    assert back.to_pylist() == arrow.to_pylist()
 
 
 def test_a_type_that_would_round_the_answer_is_not_kept() -> None:
-    _, origin = with_origin(
-        pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int8), "b": pl.Series([0.5, 1.5], dtype=pl.Float32)})
+    table = pl.DataFrame(
+        {
+            "a": pl.Series([1, 2], dtype=pl.Int8),
+            "b": pl.Series([0.5, 1.5], dtype=pl.Float32),
+            "c": pl.Series(["0.50", "1.25"]).cast(pl.Decimal(10, 2)),
+        }
     )
-    assert origin is not None
-    back = origin.give_back(pd.DataFrame({"a": [1.25, 300.0], "b": [0.1, np.nan]}))
-    assert back["a"].to_list() == [1.25, 300.0]
-    assert back["b"].to_list() == [0.1, None]
+    for made in (table, table.to_arrow()):
+        _, origin = with_origin(made)
+        assert origin is not None
+        back = origin.give_back(pd.DataFrame({"a": [1.25, 300.0], "b": [0.1, np.nan], "c": [0.5, 1.255]}))
+        columns = {name: back[name].to_pylist() if made is not table else back[name].to_list() for name in "abc"}
+        assert columns == {"a": [1.25, 300.0], "b": [0.1, None], "c": [0.5, 1.255]}
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +150,67 @@ def test_pandas_polars_and_pyarrow_get_the_same_answers(german: Any) -> None:
         assert list(back.columns) == list(expected.columns)
         for name in back.columns:
             assert back[name].dropna().tolist() == expected[name].dropna().tolist(), name
+
+
+@pytest.fixture(scope="module")
+def gaps() -> tuple[pd.DataFrame, Any, Any]:
+    """Rows with gaps in texts and answers, and a pipeline fitted on them as pandas has them."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    rng = np.random.default_rng(3)
+    home = rng.choice(["own", "rent", "unknown"], 200)
+    frame = pd.DataFrame({"income": rng.normal(30.0, 8.0, 200).round(2), "home": home}, dtype=object)
+    frame["income"] = frame["income"].astype(float)
+    frame.loc[home == "unknown", "home"] = np.nan
+    y = frame["income"] - 4.0 * frame["home"].isna() + rng.normal(0, 4, 200) > 28
+    encode = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(handle_unknown="ignore"), ["home"]))
+    return frame, y, make_pipeline(encode, LogisticRegression(tol=1e-8)).fit(frame, y)
+
+
+GAPPED: dict[str, Any] = {
+    "polars": pl.from_pandas,
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "nullable": pd.DataFrame.convert_dtypes,
+    "arrow in pandas": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "categories of Polars": lambda frame: pl.from_pandas(frame).with_columns(pl.col("home").cast(pl.Categorical)),
+    "decimals of Polars": lambda frame: pl.from_pandas(frame).with_columns(pl.col("income").cast(pl.Decimal(9, 2))),
+    "decimals": lambda frame: frame.assign(income=[Decimal(repr(value)) for value in frame["income"]]),
+    "None": lambda frame: frame.astype({"home": object}).where(frame.notna(), None),
+}
+
+
+@pytest.mark.parametrize("kind", GAPPED)
+def test_a_gap_is_the_one_that_the_pipeline_knows_whatever_the_table(gaps: Any, kind: str) -> None:
+    """To the encoder NaN is a value of its own, and None or ``pd.NA`` in its place is none that it heard of."""
+    frame, y, pipeline = gaps
+    refused = np.flatnonzero(~pipeline.predict(frame))[:6]
+    assert frame["home"].iloc[refused].isna().any()
+    expected = rocerf.Rocerf(rocerf.from_pipeline(pipeline, frame, y), 2, cost="l1").explain(frame.iloc[refused])
+    model = rocerf.from_pipeline(pipeline, GAPPED[kind](frame), y)
+    answers = rocerf.Rocerf(model, 2, cost="l1").explain(GAPPED[kind](frame.iloc[refused]))
+    np.testing.assert_allclose(answers.matrix, expected.matrix, atol=1e-9)
+
+
+@pytest.mark.parametrize("made", [pl.from_pandas, pa.Table.from_pandas, nw.from_native, nw_stable.from_native])
+def test_whoever_holds_the_table_a_model_is_asked_alike(gaps: Any, made: Any) -> None:
+    frame, y, pipeline = gaps
+    model = rocerf.from_pipeline(pipeline, frame, y)
+    np.testing.assert_array_equal(model.predict(made(frame)), pipeline.predict(frame))
+    np.testing.assert_allclose(model.deployed_score(made(frame)), model.deployed_score(frame), atol=1e-12)
+
+
+def test_types_of_arrow_in_pandas_come_back() -> None:
+    table = pa.table({"a": [1.5, 2.5, 4.0], "b": pa.array(["x", "y", "x"]), "c": pa.array(["p", "q", "q"])})
+    frame = table.cast(pa.schema([("a", pa.float64()), ("b", pa.string()), ("c", pa.large_string())])).to_pandas(
+        types_mapper=pd.ArrowDtype
+    )
+    frames = Frames.of(rocerf.FeatureSchema.from_frame(frame), frame)
+    back = frames.decode(frames.encode(frame)[0])
+    assert back.dtypes.tolist() == frame.dtypes.tolist()
+    assert back.equals(frame)
 
 
 def test_numbers_alone() -> None:

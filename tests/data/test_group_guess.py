@@ -41,6 +41,16 @@ def test_what_get_dummies_makes_is_found(drop_first: bool, prefix_sep: str) -> N
     assert FeatureSchema.from_yaml(schema.to_yaml()) == schema
 
 
+def test_a_group_is_called_by_all_that_its_columns_have_in_common() -> None:
+    kinds = np.eye(4)[np.arange(80) % 4]
+    names = ["credit_history_none", "credit_history_late", "credit_history_late_twice", "credit_history_good"]
+    columns = dict(zip(names, kinds.T, strict=True))
+    assert guessed_groups(columns) == {"credit_history": names}
+    assert list(guessed_groups(columns, ["credit_history"])) == ["credit_history (one of)"]
+    purposes = ["purpose_car_new", "purpose_car_used", "purpose_tv", "purpose_other"]
+    assert guessed_groups(dict(zip(purposes, kinds.T, strict=True))) == {"purpose": purposes}
+
+
 def test_unrelated_columns_are_joined_in_few_tables_of_a_thousand() -> None:
     """The chance that is promised, with rare columns, which seldom meet."""
     joined = 0

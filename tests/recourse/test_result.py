@@ -16,7 +16,7 @@ from problems import random_training_set, refused_people
 from rocerf import Feature, FeatureSchema, LogisticModel, Recourse, Recourses, Rocerf, Status, TrainingSet
 from rocerf.baselines import Scfe
 from rocerf.errors import ColumnError, FileFormatError, IdError
-from rocerf.recourse.result import Change
+from rocerf.recourse.change import Change
 from rocerf.storage.seals import sealed
 
 first_order = partial(Rocerf, promise="first_order")

@@ -108,7 +108,7 @@ def with_codes(frame: pd.DataFrame, content: bytes, again: AsWritten, *, but: st
     written = again(numbers)
     changed = frame.copy()
     for column in numbers:
-        if written[column].str.fullmatch(_CODE).fillna(False).astype(bool).any():
+        if written[column].str.fullmatch(_CODE, na=False).any():
             changed[column] = written[column]
     return changed
 

@@ -255,13 +255,17 @@ def _answers(
 
     from rocerf.explainer.preparation import announcement
     from rocerf.passes import watching
+    from rocerf.progress import following
 
     line = announcement(explainer, len(asking))
     if line is not None:
         console(stderr=True).print(visible(line[:1].upper() + line[1:]), soft_wrap=True)
+    fewer = "" if explainer.max_changes is None else "no --max-changes, "
+    shorter = f"fewer people, {fewer}--effort quick or --promise first_order take less"
     with (
-        progress_bar(quiet=quiet, shorter="fewer people, --effort quick or --promise first_order take less") as step,
+        progress_bar(quiet=quiet, shorter=shorter) as step,
         watching(partial(step, "pass over the rows")),
+        following(step),
     ):
         told: Any = {"progress": partial(step, "people"), "preparing": partial(step, "preparation")}
         if explainer.promise.proven:

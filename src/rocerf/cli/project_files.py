@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Said beside people of the rows' own.
+TRY_OUT = "  # people of your own rows with another label, to try: put yours here"
+
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
@@ -51,66 +54,90 @@ def _form(ending: str) -> str:
 
 def settings_text(beginning: Beginning) -> str:
     """settings.yaml: what the commands of this project are given."""
+    people = _line("people", beginning.people)
+    lines = [
+        "# Options of rocerf's commands in this project: rocerf --project THIS_FOLDER explain",
+        "# A line holds for every command that has such an option, a section for one. What is typed comes first.",
+        "# Paths are those of this folder.",
+        *_shared(beginning),
+        *_answering(people if beginning.asking is not None else f"{people}{TRY_OUT}"),
+        *_following(beginning.fits),
+        "# No max-changes here: other methods know no such limit, so answers are cheaper and change more at once.",
+        "compare:",
+        f"  {people}",
+        "  schema: schema.yaml",
+        "  k: 0.5%",
+        "  trials: 20",
+        "  out: compare",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _line(name: str, value: Any) -> str:
     import yaml
 
-    def line(name: str, value: Any) -> str:
-        return str(yaml.safe_dump({name: value}, allow_unicode=True, width=10_000)).rstrip("\n")
+    return str(yaml.safe_dump({name: value}, allow_unicode=True, width=10_000)).rstrip("\n")
 
-    shared = [line("train", beginning.rows), line("label", beginning.label), line("favourable", beginning.favourable)]
+
+def _shared(beginning: Beginning) -> list[str]:
+    """What holds for every command."""
+    named = {"train": beginning.rows, "label": beginning.label, "favourable": beginning.favourable}
+    lines = [_line(name, value) for name, value in named.items()]
     if beginning.ids is not None:
-        shared += ["# Ids of the training rows (for deletions), and of the people who ask."]
-        shared += [line("train-id-column", beginning.ids), line("id-column", beginning.ids)]
+        lines += ["# Ids of the training rows (for deletions), and of the people who ask."]
+        lines += [_line("train-id-column", beginning.ids), _line("id-column", beginning.ids)]
     if beginning.fits:
-        shared += ["# A pipeline is fitted for the texts and gaps. Yours instead: pipeline: model.skops", "fit: true"]
-    people = line("people", beginning.people)
-    try_out = (
-        "" if beginning.asking is not None else "  # people of your own rows with another label, to try: put yours here"
-    )
-    pipeline = "answers-pipeline.skops"
-    forgets = ["  explainer: explainer", "  deleted: request.txt"]
-    forgets += [f"  pipeline: {pipeline}", f"  save-pipeline: {pipeline}"] if beginning.fits else []
-    return "\n".join(
-        [
-            "# Options of rocerf's commands in this project: rocerf --project THIS_FOLDER explain",
-            "# A line holds for every command that has such an option, a section for one. What is typed comes first.",
-            "# Paths are those of this folder.",
-            *shared,
-            "explain:",
-            f"  {people}{try_out}",
-            "  schema: schema.yaml",
-            "  # Deletions to withstand: a number of rows, or a share of them.",
-            "  k: 0.5%",
-            "  # Or certified (proven, where the proof closes), simulated, first_order, plain: docs/choosing.md.",
-            "  promise: retrained",
-            "  # l2 shares what is to be done among the changes; l1 puts nearly all of it on one.",
-            "  cost: l2",
-            "  # At most so many changes at once.",
-            "  max-changes: 3",
-            "  out: answers.json",
-            "  # Holds all training rows: keep it as you keep them.",
-            "  save-explainer: explainer",
-            "letter:",
-            "  answers: answers.json",
-            "  explainer: explainer",
-            "  format: html",
-            "  out: letters",
-            "  # valid-until: 2027-06-30",
-            "# Groups of private columns are compared only where they are named, group: [COLUMN, COLUMN].",
-            "portfolio: {answers: answers.json, explainer: explainer, out: portfolio.html}",
-            "attack: {points: answers.json, k: 0.5%, effort: quick}",
-            "# request.txt holds ids of rows whose deletion was asked for, one a line; now the last row of your table.",
-            "recheck: {recourses: answers.json, deleted: request.txt}",
-            "forget:",
-            *forgets,
-            "compare:",
-            f"  {people}",
-            "  schema: schema.yaml",
-            "  k: 0.5%",
-            "  trials: 20",
-            "  out: compare",
-            "",
-        ]
-    )
+        lines += ["# A pipeline is fitted for the texts and gaps. Yours instead: pipeline: model.skops", "fit: true"]
+    return lines
+
+
+def _answering(people: str) -> list[str]:
+    return [
+        "explain:",
+        f"  {people}",
+        "  schema: schema.yaml",
+        "  # Deletions to withstand: a number of rows, or a share of them.",
+        "  k: 0.5%",
+        "  # Or certified (proven, where the proof closes), simulated, first_order, plain: docs/choosing.md.",
+        "  promise: retrained",
+        "  # l2 shares what is to be done among the changes; l1 puts nearly all of it on one.",
+        "  cost: l2",
+        "  # At most so many changes at once.",
+        "  max-changes: 3",
+        "  out: answers.json",
+        "  # Holds all training rows: keep it as you keep them.",
+        "  save-explainer: explainer",
+    ]
+
+
+def _following(fits: bool) -> list[str]:
+    """What is done with answers: those of a pipeline that was fitted here are read with it at hand."""
+    why = "  # The pipeline that was fitted is asked itself. With one of your own take out this line and those like it."
+    pipeline = ["  pipeline: answers-pipeline.skops"] if fits else []
+    forgets = [*pipeline, "  save-pipeline: answers-pipeline.skops"] if fits else []
+    return [
+        "letter:",
+        "  answers: answers.json",
+        "  explainer: explainer",
+        "  format: html",
+        "  out: letters",
+        "  # valid-until: 2027-06-30",
+        *([why] if fits else []),
+        *pipeline,
+        "# Groups of private columns are compared only where they are named, group: [COLUMN, COLUMN].",
+        "portfolio:",
+        "  answers: answers.json",
+        "  explainer: explainer",
+        "  out: portfolio.html",
+        *pipeline,
+        "attack: {points: answers.json, k: 0.5%, effort: quick}",
+        "# request.txt holds ids of rows whose deletion was asked for, one a line; now the last row of your table.",
+        "recheck: {recourses: answers.json, deleted: request.txt}",
+        "forget:",
+        "  explainer: explainer",
+        "  deleted: request.txt",
+        *forgets,
+    ]
 
 
 def calls_text(beginning: Beginning) -> str:

@@ -241,22 +241,11 @@ def _write_comparison(found: Comparison, tables: Mapping[str, Path]) -> None:
 
 
 def _print_comparison(found: Comparison) -> None:
-    title = (
-        f"{found.people} refused people. % still accepted when {found.k} of {found.training_rows} rows are deleted: "
-        f"at random ({found.trials} times, ± standard error; of those answered, and of all), and by the worst deletion "
-        "found (of those answered); L2, L1: mean costs; s: seconds a person"
-    )
-    columns = ["method", "answered", "L2", "L1", "random", "of all", "worst", "s"]  # 80 columns hold it unbroken
-    table = new_table(title, columns)
-    for row in found.rows:
-        if row["failure"]:
-            continue
-        shares = [row[name] for name in ("validity", "validity_all", "worst_case_validity")]
-        shown = ["" if share is None else f"{100 * share:.1f}" for share in shares]
-        shown[0] += "" if row["validity_se"] is None else f" ± {100 * row['validity_se']:.1f}"
-        costs = [f"{row['l2']:.3g}", f"{row['l1']:.3g}"] if row["answered"] else ["", ""]
-        seconds = f"{row['seconds_per_person']:.2g}"
-        table.add_row(row["method"], f"{row['answered']}/{row['people']}", *costs, *shown, seconds)
+    from rocerf.evaluation import compared
+
+    table = new_table(compared.caption(found), list(compared.COLUMNS))
+    for line in compared.lines(found):
+        table.add_row(*line)
     console().print(table)
     for sentence in _remarks(found):
         say(sentence)

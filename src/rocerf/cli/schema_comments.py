@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rocerf.cli.telling_names import is_sensitive, is_unchangeable, words_of
+from rocerf.words import exact
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.data.feature import Feature
     from rocerf.data.schema import FeatureSchema
+    from rocerf.types import Array
 
 #: Words in names of columns that may be times which nobody can make pass.
 TIMES = {"days", "weeks", "months", "years", "experience", "seniority", "tenure"}
 
 #: Whole numbers of so few values may be codes.
 FEW = 10
+
+#: A number is far from all others where it is so many times as far from the middle as all but this share of the rows.
+FAR, SELDOM = 100.0, 0.01
 
 HEAD = """\
 # What the columns mean and what people may change about them. Everything below was guessed from your rows: correct it.
@@ -113,11 +118,26 @@ def _remarks(feature: Feature, column: pd.Series[Any]) -> list[str]:
         )
     if feature.kind == "integer" and column.nunique() <= FEW:
         said.append(f"Only {column.nunique()} different values: an amount, or codes (kind: categorical)?")
+    if feature.kind in ("integer", "continuous"):
+        said += _far_from_all(column.dropna().to_numpy(dtype=np.float64))
     if feature.step is not None:
         said.append(f"All values are multiples of {feature.step:g}.")
     if gaps:
         said.append(f"{gaps} of {len(column)} rows have no value.")
     return said
+
+
+def _far_from_all(values: Array) -> list[str]:
+    """That a few rows hold a number a hundred times as far off as nearly all others: 999999, say, for "unknown"."""
+    middle = float(np.median(values))
+    low, high = np.quantile(values, [SELDOM, 1 - SELDOM])
+    ends = ((high - middle, values.max() - middle, values.max()), (middle - low, middle - values.min(), values.min()))
+    return [
+        f"{(values == end).sum()} of {len(values)} rows have {exact(float(end))}, far from all others: a code for no "
+        "value? Then leave it empty in the rows, or set a bound."
+        for usual, farthest, end in ends
+        if 0 < FAR * usual < farthest
+    ]
 
 
 def one_line(text: str) -> str:

@@ -140,6 +140,20 @@ def refuse_no_numbers(name: str, column: pd.Series[Any]) -> None:
         )
 
 
+def without_decimals(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of Python's decimal numbers, as databases give them, as floats; any other as it is.
+
+    >>> import pandas as pd
+    >>> from decimal import Decimal
+    >>> without_decimals(pd.Series([Decimal("17.63"), None])).tolist()
+    [17.63, nan]
+    """
+    import pandas as pd
+
+    decimals = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal"
+    return column.astype("float64") if decimals else column
+
+
 def numeric_matrix(
     X: ArrayLike | pd.DataFrame, *, what: str, allow_missing: bool = False
 ) -> tuple[NDArray[np.float64], tuple[str, ...] | None, NDArray[Any] | None]:

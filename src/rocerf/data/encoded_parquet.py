@@ -86,6 +86,7 @@ def as_read(rows: Any, columns: tuple[str, ...]) -> pd.DataFrame:
     types = {"columns": said.get("columns", []), "index_columns": [], "column_indexes": []}
     try:
         frame: pd.DataFrame = chosen.replace_schema_metadata({b"pandas": json.dumps(types).encode()}).to_pandas()
-    except TypeError:  # types of another version, or whose name pandas writes but does not read (dictionaries of Arrow)
+    # Types of another version, or whose name pandas writes but does not read (dictionaries of Arrow).
+    except (TypeError, ValueError):
         frame = chosen.replace_schema_metadata(None).to_pandas()
     return frame

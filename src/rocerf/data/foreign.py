@@ -1,14 +1,15 @@
 """Tables that are not pandas' (Polars, PyArrow, what narwhals knows): read at the boundary, given back in their type.
 
 Inside the package there are NumPy and pandas only. A column comes in by its values: whole numbers, truth values, floats
-(missing ones as NaN), and texts as Python's, missing ones None.
+(decimal numbers are read as such, missing ones are NaN), and texts as Python's, missing ones None.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rocerf.errors import ColumnError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Modules one of which is loaded where somebody holds a table of theirs: without any, narwhals is not asked.
-MAKERS = ("polars", "pyarrow", "modin", "cudf")
+MAKERS = ("polars", "pyarrow", "modin", "cudf", "narwhals")
 
 
 def is_frame(X: Any) -> bool:
@@ -28,7 +29,10 @@ def is_frame(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a table was that is not pandas': whose, its columns' types, and the column that people are called by."""
+    """What a table was that is not pandas': whose, its columns' types, and the column that people are called by.
+
+    ``types`` are the maker's own: several of Arrow's (short and long texts, dictionaries) are one to narwhals.
+    """
 
     maker: str
     types: Mapping[str, Any]
@@ -43,9 +47,8 @@ class Origin:
 
         if self.id is not None:
             frame = frame.rename_axis(index=self.id).reset_index()
-        made = {str(name): self._series(str(name), frame[name]) for name in frame.columns}
-        types = {name: series.dtype for name, series in made.items()}
-        return nw.to_native(nw.from_dict({n: s.to_native() for n, s in made.items()}, types, backend=self.maker))
+        made = {str(name): self._series(str(name), frame[name]).to_native() for name in frame.columns}
+        return nw.to_native(nw.from_dict(made, backend=self.maker))
 
     def _series(self, name: str, column: pd.Series[Any]) -> Any:
         import narwhals.stable.v2 as nw
@@ -53,13 +56,40 @@ class Origin:
         values = [None if gone else value for value, gone in zip(column.tolist(), column.isna(), strict=True)]
         if name in self.types:
             try:
-                series = nw.new_series(name, values, self.types[name], backend=self.maker)
+                series = self._of_type(name, values, self.types[name])
             except Exception:  # each maker has errors of its own for a value that a type cannot hold
                 series = None
             # What was checked is what is given back: a type that would round it is not taken.
-            if series is not None and series.to_list() == values:
+            if series is not None and _same(series.to_list(), values):
                 return series
         return nw.new_series(name, values, backend=self.maker)
+
+    def _of_type(self, name: str, values: list[Any], kind: Any) -> Any:
+        """The values as a column of this type of the maker's."""
+        import narwhals.stable.v2 as nw
+
+        if self.maker == "pyarrow":
+            import pyarrow as pa
+
+            values = _decimals(values) if pa.types.is_decimal(kind) else values
+            return nw.from_native(pa.chunked_array([pa.array(values, type=kind)]), series_only=True)
+        if self.maker == "polars":
+            import polars as pl
+
+            values = _decimals(values) if isinstance(kind, pl.Decimal) else values
+            return nw.from_native(pl.Series(name, values, dtype=kind, strict=True), series_only=True)
+        return nw.new_series(name, values, kind, backend=self.maker)
+
+
+def _decimals(values: Sequence[Any]) -> list[Any]:
+    """Numbers as decimal ones, by the fewest digits that tell them apart from others."""
+    return [None if value is None else Decimal(repr(value)) for value in values]
+
+
+def _same(found: Sequence[Any], values: Sequence[Any]) -> bool:
+    """Whether a column holds just these values."""
+    plain = [float(value) if isinstance(value, Decimal) else value for value in found]
+    return plain == list(values)
 
 
 def as_pandas(X: Any) -> Any:
@@ -82,9 +112,17 @@ def with_origin(X: Any, id: str | None = None) -> tuple[Any, Origin | None]:
         if table is not None:
             import pandas as pd
 
-            origin = Origin(table.implementation.value, dict(table.schema), id)
+            origin = Origin(table.implementation.value, _own_types(table), id)
             X = pd.DataFrame({name: _values(table[name]) for name in table.columns})
     return (X if id is None else _called_by(X, id)), origin
+
+
+def _own_types(table: Any) -> dict[str, Any]:
+    """The types of a table's columns, by name, as its maker has them."""
+    own = table.to_native()
+    if table.implementation.value == "pyarrow":
+        return dict(zip(own.schema.names, own.schema.types, strict=True))
+    return dict(own.schema) if table.implementation.value == "polars" else dict(table.schema)
 
 
 def _narwhal(X: Any) -> Any | None:
@@ -96,17 +134,21 @@ def _narwhal(X: Any) -> Any | None:
 
     if type(X).__name__ == "LazyFrame":
         raise ColumnError("Expected a table in memory, got a LazyFrame, which is still to be read; pass X.collect().")
+    X = X.to_native() if maker == "narwhals" and hasattr(X, "to_native") else X
     table = nw.from_native(X, eager_only=True, pass_through=True)
     return table if isinstance(table, nw.DataFrame) else None
 
 
 def _values(column: Any) -> Any:
     """The values of a column as pandas takes them."""
+    import numpy as np
     import pandas as pd
 
     dtype = column.dtype
     if dtype.is_float():
         return column.to_numpy()
+    if dtype.is_decimal():
+        return np.array([np.nan if value is None else float(value) for value in column.to_list()], np.float64)
     if dtype.is_integer() or str(dtype) == "Boolean":
         kind = str(dtype).replace("Boolean", "boolean")
         return pd.array(column.to_list(), dtype=kind) if column.null_count() else column.to_numpy()

@@ -16,6 +16,7 @@ from rocerf.data.columns import in_words, people_matrix, plain, refuse_no_number
 from rocerf.data.feature import Feature, Kind
 from rocerf.data.foreign import as_pandas, is_frame
 from rocerf.data.schema import FeatureSchema
+from rocerf.data.types_of_columns import able_to_miss, in_type, type_named
 from rocerf.errors import ColumnError
 from rocerf.types import Array
 
@@ -210,7 +211,7 @@ class Frames:
         whole = feature.kind in (Kind.INTEGER, Kind.BINARY)
         # A number that the model fills in for a missing one need not be whole.
         whole = whole and bool(np.isclose(numbers[given], np.rint(numbers[given]), rtol=0.0, atol=1e-6).all())
-        return _series(np.where(given, np.rint(numbers) if whole else numbers, np.nan), dtype)
+        return in_type(np.where(given, np.rint(numbers) if whole else numbers, np.nan), dtype)
 
     def _categories(self, feature: Feature, values: Array, given: NDArray[np.bool_], dtype: str) -> pd.Series[Any]:
         import pandas as pd
@@ -230,7 +231,7 @@ class Frames:
             names[missing] = np.nan
         texts = pd.Series(names, dtype=object)
         try:
-            series = pd.Series(names, dtype=_able_to_miss(dtype) if missing.any() else dtype)
+            series = pd.Series(names, dtype=type_named(able_to_miss(dtype) if missing.any() else dtype))
         except (TypeError, ValueError, NotImplementedError):  # categories that this type cannot hold
             return texts
         return series if series.dropna().tolist() == texts.dropna().tolist() else texts
@@ -244,7 +245,7 @@ class Frames:
         if dtype == "category" or pd.isna(names).any():
             return None
         try:
-            series = pd.Series(names, dtype=dtype)
+            series = pd.Series(names, dtype=type_named(dtype))
         except (TypeError, ValueError, NotImplementedError):
             return None
         return series if series.tolist() == names.tolist() else None
@@ -334,39 +335,6 @@ def _shown(value: Any) -> str:
     except ValueError:  # Python writes no whole number of thousands of digits
         text = f"a {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
-
-
-def _series(numbers: Array, dtype: str) -> pd.Series[Any]:
-    """Numbers, NaN where missing, in this type, or else in the next that holds every one of them as it is."""
-    import pandas as pd
-
-    exact = pd.Series(numbers)
-    try:
-        numeric = pd.api.types.is_numeric_dtype(pd.api.types.pandas_dtype(dtype))
-    except (TypeError, ValueError, NotImplementedError):  # not made from its name: Arrow's decimal128(10, 2), say
-        numeric = False
-    if not numeric:
-        return exact
-    nullable = dtype[0] in "IUF"  # the user's choice: Int64, UInt8, Float32
-    wider = () if dtype.lower().startswith(("bool", "float")) else ("Int64",) if nullable else ("int64", "Int64")
-    for wanted in (dtype, _able_to_miss(dtype), *wider, "Float64" if nullable else "float64"):
-        try:
-            with np.errstate(invalid="ignore", over="ignore"):  # too large for the type: seen below
-                series = exact.astype(wanted)
-            same = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError, NotImplementedError):
-            continue
-        if np.array_equal(same, numbers, equal_nan=True):
-            return series
-    return exact
-
-
-def _able_to_miss(dtype: str) -> str:
-    """pandas' type for the same values that can also say "missing"."""
-    if dtype == "bool":
-        return "boolean"
-    whole = dtype.startswith(("int", "uint")) and "[" not in dtype  # Arrow's types can
-    return dtype.capitalize().replace("Uint", "UInt") if whole else dtype
 
 
 def named(schema: FeatureSchema, frame: Any) -> Any:

@@ -33,13 +33,18 @@ def guessed_groups(columns: Mapping[str, Array], taken: Sequence[str] = ()) -> d
     # The shortest beginning first: purpose_car_new and purpose_car_used are categories of one purpose with purpose_tv.
     for beginning in sorted({start for name in columns for start in _beginnings(name)}, key=lambda s: (len(s), s)):
         members = [name for name in left if beginning in _beginnings(name)]
-        group = beginning if beginning not in taken and beginning not in columns else f"{beginning} (one of)"
         if len(members) > 1 and _is_one_of(np.array([left[name] for name in members])):
-            found[group] = members
+            # Its name is all that they have in common: credit_history, where no column is another credit_...
+            name = max((start for start in _beginnings(members[0]) if _all_begin(members, start)), key=len)
+            found[name if name not in taken and name not in columns else f"{name} (one of)"] = members
             for name in members:
                 del left[name]
     order = list(columns)
     return dict(sorted(found.items(), key=lambda item: order.index(item[1][0])))
+
+
+def _all_begin(names: Sequence[str], beginning: str) -> bool:
+    return all(beginning in _beginnings(name) for name in names)
 
 
 def _beginnings(name: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocerf.data.columns import default_columns, is_number, plain, refuse_no_numbers
+from rocerf.data.columns import default_columns, is_number, plain, refuse_no_numbers, without_decimals
 from rocerf.data.feature import Feature, Kind, listed
 from rocerf.data.foreign import as_pandas, is_frame
 from rocerf.data.group_guess import guessed_groups
@@ -74,6 +74,7 @@ def guessed_feature(
     import pandas as pd
 
     refuse_no_numbers(name, column)
+    column = without_decimals(column)
     dtype = column.dtype
     known = column.dropna()
     if isinstance(dtype, pd.CategoricalDtype):

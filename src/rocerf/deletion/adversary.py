@@ -109,8 +109,9 @@ class Adversary:
     def attack(self, points: Point | Points | Answer | Answers, *, progress: Telling = None) -> Attack | Attacks:
         """The worst deletion for one point (d,) -> :class:`Attack`, or for P points (P, d) -> :class:`Attacks`.
 
-        Recourses stand for their points, one :class:`~rocerf.Recourse` for its own. ``progress=True`` shows how far it
-        is; a function is called with (done, total).
+        Recourses stand for the points of those who have one (``recourses.answered``), in their order, one
+        :class:`~rocerf.Recourse` for its own. ``progress=True`` shows how far it is; a function is called with (done,
+        total).
         """
         points = self._of_answers(points)
         if np.ndim(points) == 1:
@@ -127,7 +128,11 @@ class Adversary:
                 f"Expected answers over the model's columns {some(self.model.train.columns)}, got answers over "
                 f"{some(schema.columns)}; use the model that they were made for."
             )
-        return points.matrix if hasattr(points, "matrix") else points.point
+        if hasattr(points, "matrix"):
+            return points.matrix[~np.isnan(points.matrix).all(axis=1)]
+        if np.isnan(points.point).all():
+            raise DataError(f"Expected a recourse with a point to attack, got {points!r}; leave it out.")
+        return points.point
 
     def _matrix(self, points: Any) -> Array:
         """Points (P, d) of finite numbers."""

@@ -65,6 +65,15 @@ class Comparison:
     trials: int
     seed: int
 
+    def __repr__(self) -> str:
+        ran = ", ".join(row["method"] for row in self.rows if not row["failure"])
+        return f"Comparison({ran} on {self.people} refused people; k={self.k} of {self.training_rows} rows)"
+
+    def _repr_html_(self) -> str:
+        from rocerf.evaluation.compared import comparison_html
+
+        return comparison_html(self)
+
 
 def compare(
     model: Refittable,

@@ -39,6 +39,21 @@ class WorstDeletions:
         """Share of the method's points still accepted after the worst deletion found of at most j rows, (most + 1,)."""
         return np.asarray((self.scores[method] >= 0).mean(axis=1))
 
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name} {self.accepted(name)[-1]:.0%}" for name in self.scores)
+        return f"WorstDeletions(accepted after the worst {self.most} found: {kept})"
+
+    def _repr_html_(self) -> str:
+        from rocerf.html import Table
+
+        sizes = sorted({0, *(k for k in self.promised.values() if k <= self.most), self.most})
+        head = ("method", "promised", *(f"after {size}" for size in sizes))
+        rows = [
+            (name, str(self.promised.get(name, "")), *(f"{self.accepted(name)[size]:.0%}" for size in sizes))
+            for name in self.scores
+        ]
+        return Table(head, rows).html()
+
     def plot(self) -> Picture:
         """A line for each method: the median score, and below it the lowest; accepted from 0 on."""
         from rocerf.evaluation.plots import draw_worst_deletions

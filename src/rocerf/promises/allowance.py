@@ -134,8 +134,8 @@ class Allowance:
         """Scores of points (P, d) by the user's own estimator, really fitted without each one's worst rows; (P,).
 
         NaN where it was not fitted: there are no worst rows, or the fits would take too long (the points with the
-        smallest margins come first). Errors of fits that leave a point below ``delta`` join those measured, so that a
-        point found again allows for them.
+        smallest margins come first); and where none of the fits made for others refuses the point. Errors of fits that
+        leave a point below ``delta`` join those measured, so that a point found again allows for them.
         """
         scores = np.full(len(X), np.nan)
         own = self.model.own_refit
@@ -149,7 +149,22 @@ class Allowance:
                 scores[members] = np.minimum(scores[members], found)
                 if again is not None and (found < delta).any():
                     self._join(again, rows)
-        return scores
+        return np.asarray(np.fmin(scores, self._refused(X, delta)))
+
+    def _refused(self, X: Array, delta: float) -> Array:
+        """Scores of points (P, d) by whichever fit made so far, for anybody, puts them lowest; NaN where none refuses.
+
+        Every answer is held against all of these fits before it leaves: who falls by one is to be found another point.
+        """
+        lowest = np.full(len(X), np.nan)
+        with self._lock:
+            made = [(np.frombuffer(rows, np.intp), fit) for (rows, _), fit in self._fits.items() if fit is not None]
+        for rows, fit in made:
+            scores = fit.affine_scores(X)
+            if (scores < delta).any():
+                self._join(fit, rows)
+                lowest = np.fmin(lowest, np.where(scores < delta, scores, np.nan))
+        return lowest
 
     @property
     def _starts(self) -> range:
@@ -191,6 +206,8 @@ class Allowance:
     def _error(self, again: OwnFit, rows: NDArray[np.intp]) -> tuple[Array, float]:
         later = self.model.without(self.model.train.ids[rows]) if len(rows) else self.model
         slopes, constant = later.halfspaces(later.theta)
+        if len(rows):
+            self.promise.learn_of(rows, slopes, float(constant))
         return again.slopes - slopes, again.constant - float(constant)
 
     def _join(self, again: OwnFit, rows: NDArray[np.intp]) -> None:
@@ -285,6 +302,10 @@ class ExactRetraining(Promise):
     def known_exactly(self, X: Array) -> Reading:
         """What the promise about exact retraining foresees at points (P, d) without searching on."""
         return self.read_exactly(X, -np.inf)
+
+    def learn_of(self, rows: NDArray[np.intp], slopes: Array, constant: float) -> None:
+        """A model was retrained exactly without these rows, elsewhere: a promise that keeps such models keeps it."""
+        return
 
     def allow_for_own_fits(self, seed: int) -> None:
         """Measure, when it is first needed, by how much the user's own fits are off, and take that off."""

@@ -15,6 +15,7 @@ them in a row, have found nothing against it (:meth:`Retrained.search_on`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -48,12 +49,10 @@ class Pool:
     def __len__(self) -> int:
         return len(self.models)
 
-    def add(self, attacks: Attacks, which: NDArray[np.intp]) -> None:
-        """Take over the models of these attacks."""
-        self.models = self.models.joined(
-            LinearEnsemble(attacks.slopes[which], attacks.constants[which], self.models.lift)
-        )
-        self.deleted_rows.extend(attacks.deleted_rows[place] for place in which)
+    def add(self, models: LinearEnsemble, deleted_rows: Iterable[NDArray[np.intp]]) -> None:
+        """Take over models, each retrained without its rows."""
+        self.models = self.models.joined(models)
+        self.deleted_rows.extend(deleted_rows)
 
 
 class Retrained(ExactRetraining):
@@ -136,6 +135,12 @@ class Retrained(ExactRetraining):
         """How many further searches in a row a point must withstand, by the effort."""
         return self.adversary.effort.again if self._searching else 0
 
+    def learn_of(self, rows: NDArray[np.intp], slopes: Array, constant: float) -> None:
+        """The pool takes over a model that was retrained elsewhere: what it refuses was not survived."""
+        with self._lock:
+            if not any(np.array_equal(np.sort(rows), np.sort(known)) for known in self.pool.deleted_rows):
+                self.pool.add(LinearEnsemble(slopes[None, :], np.array([constant]), self.model.lift), [rows])
+
     def remembered(self, X: Array) -> Reading:
         """The lowest score of each point over the pool, as found, and the rows that bring it about."""
         return self.less_allowance(X, lambda points, _: self.known_exactly(points))
@@ -217,7 +222,8 @@ class Retrained(ExactRetraining):
         lowest[asking[better]] = found[better]
         trained = better[np.isfinite(found[better])]  # a deletion after which there is no model is no cut
         which[asking[trained]] = len(self.pool) + np.arange(len(trained))
-        self.pool.add(attacks, trained)
+        found_models = LinearEnsemble(attacks.slopes[trained], attacks.constants[trained], self.model.lift)
+        self.pool.add(found_models, [attacks.deleted_rows[place] for place in trained])
         retrainings = np.zeros(len(lowest), np.intp)
         retrainings[asking] = attacks.retrainings
         return retrainings

@@ -14,7 +14,8 @@ from rocerf.html import Html, Table, joined, tag
 
 if TYPE_CHECKING:
     from rocerf.data.training_set import TrainingSet
-    from rocerf.recourse.result import Change, Recourse, Recourses
+    from rocerf.recourse.change import Change
+    from rocerf.recourse.result import Recourse, Recourses
 
 #: Changes that a picture has room for, and rows of a table in a notebook.
 MOST_CHANGES, MOST_ROWS = 12, 20
@@ -52,7 +53,7 @@ def draw_recourse(recourse: Recourse, train: TrainingSet | None) -> Picture:
         what = "from the square to the triangle; the line spans what is allowed or was seen"
         shade = "\nthe shade is where training rows are" if train is not None else ""
         axes.set_xlabel(what + shade, fontsize=9)
-    said = "; ".join(map(str, changes)) + rest or str(recourse.reason)
+    said = "; ".join(change.brief for change in changes) + rest or str(recourse.reason)
     return Picture(f"The answer for {recourse.name}: {said}.", figure)
 
 
@@ -140,7 +141,7 @@ def recourse_html(recourse: Recourse) -> str:
 def recourses_html(recourses: Recourses) -> str:
     """A batch as a notebook shows it: a line a person."""
     rows = [
-        (str(r.name), r.status.code, f"{r.cost:.3f}" if r.answered else "", "; ".join(map(str, r.changes)) or r.reason)
+        (str(r.name), r.status.code, f"{r.cost:.3f}" if r.answered else "", _told(r) or r.reason)
         for r in recourses[:MOST_ROWS]
     ]
     more = len(recourses) - len(rows)
@@ -148,6 +149,13 @@ def recourses_html(recourses: Recourses) -> str:
     return joined(tag("p", repr(recourses)), Table(("person", "status", "cost", "changes"), rows).html(), rest)
 
 
+def _told(recourse: Recourse) -> str:
+    """The changes in a line, as many as a picture has room for."""
+    more = len(recourse.changes) - MOST_CHANGES
+    told = "; ".join(change.brief for change in recourse.changes[:MOST_CHANGES])
+    return told + (f"; and {more} more" if more > 0 else "")
+
+
 def _sides(change: Change) -> Sequence[str]:
-    before, _, after = str(change).removeprefix(f"{change.label}: ").partition(" -> ")
+    before, _, after = change.brief.removeprefix(f"{change.label}: ").partition(" -> ")
     return before, after

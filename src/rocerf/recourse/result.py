@@ -16,17 +16,22 @@ from rocerf.data.foreign import Origin
 from rocerf.data.frames import Frames
 from rocerf.data.schema import Attribute, FeatureSchema
 from rocerf.promises.held_out import HeldOut
+from rocerf.recourse.change import Change
 from rocerf.recourse.places import place_of
 from rocerf.storage.state import State
 from rocerf.storage.whole_file import write_text
 from rocerf.types import Array
-from rocerf.words import Said, exact
+from rocerf.words import Said
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rocerf.data.training_set import TrainingSet
     from rocerf.drawing import Picture
+
+
+#: Changes that are told where an answer is one line.
+MOST_TOLD = 6
 
 
 class Status(Enum):
@@ -56,22 +61,6 @@ class Status(Enum):
     def of_code(cls, code: str) -> Status:
         """The status with this code."""
         return {status.code: status for status in cls}[code]
-
-
-@dataclass(frozen=True)
-class Change:
-    """One attribute of a recourse: from the person's value to the recommended one, a number or a category."""
-
-    feature: str
-    label: str
-    before: Any
-    after: Any
-    unit: str = ""
-
-    def __str__(self) -> str:
-        unit = f" {self.unit}" if self.unit else ""
-        before = _shown(self.before) + ("" if self.before is None else unit)
-        return f"{self.label}: {before} -> {_shown(self.after)}{unit}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +126,9 @@ class Recourse:
     def __repr__(self) -> str:
         if not self.answered:
             return f"Recourse({self.name!r}: {self.status.code}, {self.reason})"
-        return f"Recourse({self.name!r}: cost {self.cost:.3f}; {'; '.join(map(str, self.changes))})"
+        told = "; ".join(change.brief for change in self.changes[:MOST_TOLD])
+        more = f"; and {len(self.changes) - MOST_TOLD} more" * (len(self.changes) > MOST_TOLD)
+        return f"Recourse({self.name!r}: cost {self.cost:.3f}; {told}{more})"
 
     @property
     def answered(self) -> bool:
@@ -378,11 +369,6 @@ def _value(attribute: Attribute, values: Array) -> Any:
     if attribute.categories is None:
         return float(values[0])
     return attribute.words[int(values.argmax())] if values.any() else "none of these"
-
-
-def _shown(value: Any) -> str:
-    """A value with all its digits: what is shown is what was checked."""
-    return exact(value) if isinstance(value, float) else "missing" if value is None else str(value)
 
 
 def finite_or_none(value: Any) -> float | None:

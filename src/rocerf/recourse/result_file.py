@@ -16,7 +16,8 @@ from rocerf.data.documents import json_document, read_text
 from rocerf.data.frames import Frames
 from rocerf.data.schema import FeatureSchema
 from rocerf.promises.held_out import HeldOut
-from rocerf.recourse.result import Change, Recourses, Settings, Status, finite_or_none
+from rocerf.recourse.change import Change
+from rocerf.recourse.result import Recourses, Settings, Status, finite_or_none
 from rocerf.storage.reading import told_as
 from rocerf.storage.seals import SEAL, check_seal, sealed
 from rocerf.storage.state import State

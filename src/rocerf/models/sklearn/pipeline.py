@@ -47,6 +47,7 @@ from rocerf.models.sklearn.estimator_fitting import (
     refuse_what_is_no_classifier,
     unfitted_copy,
 )
+from rocerf.models.sklearn.known_gaps import types_known
 from rocerf.models.sklearn.own_refit import OwnEstimator, RetrainingRule, checked_retraining
 from rocerf.models.sklearn.pipeline_check import largest_error, refuse_what_is_not_affine, with_checked_fills
 from rocerf.models.sklearn.pipeline_parquet import is_on_disk, pipeline_from_parquet
@@ -134,24 +135,37 @@ def from_pipeline(
     on all rows. A number that is missing is answered where it counts the same in every row (not with KNNImputer, say).
     The pipeline is copied: fitting it again later changes nothing here.
 
-    pipeline : fitted Pipeline, or a bare LogisticRegression; also inside a search for settings (GridSearchCV,
-        LogisticRegressionCV), a scorecard (optbinning) or one calibration (CalibratedClassifierCV), which then stay
-        as they are when rows are deleted.
-    train_df, y : table (pandas, Polars, PyArrow) of n rows in the columns that the pipeline takes, and n labels.
+    Parameters
+    ----------
+    pipeline : fitted Pipeline, or a bare LogisticRegression
+        Also inside a search for settings (GridSearchCV, LogisticRegressionCV), a scorecard (optbinning) or one
+        calibration (CalibratedClassifierCV), which then stay as they are when rows are deleted.
+    train_df : table (pandas, Polars, PyArrow) of n rows in the columns that the pipeline takes
         Columns that it ignores become no part of the schema, unless one is given that has them. Rows in Parquet are
-        given by their path (or as a PyArrow dataset) and the name of the label's column, with ``retraining="exact"``.
-    schema : of the same columns; by default guessed by ``FeatureSchema.from_frame``.
-    preprocessing : whether scalers, encoders and imputers stay as they are when rows are deleted ("frozen"), or are
-        fitted again on the rows left ("refitted": slower, and without the promises "first_order" and "certified").
-    retraining : who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises
-        then allow for ("own"); or what you deploy is ``model.without``, the exact optimum ("exact").
-    favourable, ids : the good label; n unique values or the name of their column, by default the DataFrame's index.
-    threshold : probability of the favourable label from which a person is accepted.
-    sample_weight : the weights (n,) that LogisticRegression was fitted with.
-    otherwise : what to do with a pipeline that joins columns, ends in another classifier, or in a LogisticRegression
-        whose retraining cannot be followed exactly (an L1 penalty, ...): "refuse" it with the
-        reason, or return an "estimator", :class:`rocerf.EstimatorModel` over schema space, for the promise "simulated",
-        where columns may have missing numbers that the pipeline deals with in its own way.
+        given by their path (or as a PyArrow dataset), with ``retraining="exact"``.
+    y : n labels
+        Of rows in Parquet the name of the label's column.
+    schema : FeatureSchema of the same columns
+        What may change; by default guessed by ``FeatureSchema.from_frame``.
+    preprocessing : "frozen" or "refitted"
+        Whether scalers, encoders and imputers stay as they are when rows are deleted, or are fitted again on the rows
+        left (slower, and without the promises "first_order" and "certified").
+    retraining : "own" or "exact"
+        Who retrains after a deletion: you do, by fitting this pipeline again to its tolerance, which promises then
+        allow for; or what you deploy is ``model.without``, the exact optimum.
+    favourable : label
+        The good one.
+    ids : sequence of n unique values, or the name of their column
+        Names of the rows, kept when others go; by default the DataFrame's index.
+    threshold : float
+        Probability of the favourable label from which a person is accepted.
+    sample_weight : array of shape (n,)
+        The weights that LogisticRegression was fitted with.
+    otherwise : "refuse" or "estimator"
+        What to do with a pipeline that joins columns, ends in another classifier, or in a LogisticRegression whose
+        retraining cannot be followed exactly (an L1 penalty, ...): refuse it with the reason, or return an
+        :class:`rocerf.EstimatorModel` over schema space, for the promises "retrained" and "simulated", where columns
+        may have missing numbers that the pipeline deals with in its own way.
     """
     if otherwise not in ("refuse", "estimator"):
         raise OptionError(f"Expected otherwise to be 'refuse' or 'estimator', got {otherwise!r}.")
@@ -184,6 +198,8 @@ def _taken(
     frame = as_pandas(frame)
     refuse_other_columns(frame)
     pipeline = own_copy(pipeline)
+    # Polars and PyArrow have one kind of gap; the pipeline may have been fitted on another one of pandas'.
+    frame = types_known(pipeline, frame).put_on(frame)
     schema = _schema_of(pipeline, frame, y, schema)
     used = frame[[name for name in frame.columns if name in schema.names]]
     return pipeline, Rows(used, y, Frames.of(schema, used), options)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
+from rocerf.data.foreign import as_pandas, is_frame
 from rocerf.data.frames import Frames
 from rocerf.data.training_set import TrainingSet
 from rocerf.errors import NotAtOptimumError, OptionError, UnsupportedModelError
@@ -207,9 +208,12 @@ class PipelineParts:
         return np.asarray(complete if self.frames.are_of(X) else complete & self._expressible(matrix))
 
     def _own_rows(self, X: Any, matrix: Array, which: NDArray[np.bool_]) -> pd.DataFrame:
-        """Some of these people in the user's columns: as they were given, if they were given so."""
-        rows: pd.DataFrame = X[which] if self.frames.are_of(X) else self.frames.decode(matrix[which])
-        return rows
+        """Some of these people in the user's columns: as they were given, if they were given so, in pandas' types."""
+        if is_frame(X) and self.frames.are_of(X):
+            rows: pd.DataFrame = X[which]
+            return rows
+        missing = self.frames.missing(as_pandas(X)[which]) if self.frames.are_of(X) else None
+        return self.frames.decode(matrix[which], people=matrix[which], missing=missing)
 
     def _expressible(self, matrix: Array) -> NDArray[np.bool_]:
         """Points that the user's columns can hold: whole numbers whole, one category each; (P,)."""

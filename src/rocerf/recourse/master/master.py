@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from rocerf.models.additive import AdditiveDesign
+from rocerf.progress import tell_of_piece
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.feasible_set import FeasibleSet
 from rocerf.recourse.master.highs import minimised
@@ -106,12 +107,14 @@ class Master:
         plain = np.flatnonzero(~mixed)
         if len(plain):
             answer.put(plain, self._convex(people[plain], slopes[plain], constants[plain], target))
-        for place in np.flatnonzero(mixed):
+        apart = np.flatnonzero(mixed)
+        for number, place in enumerate(apart, start=1):
             problem = self._problem(int(people[place]))
             real = ~np.isposinf(constants[place])
             found = problem.cheapest(slopes[place, real], constants[place, real], target)
             answer.points[place], answer.gaps[place] = found.point, found.gap
             answer.found[place], answer.failed[place] = found.found, found.failed
+            tell_of_piece("cheapest points", number, len(apart))
         return answer
 
     def _problem(self, person: int) -> MixedProblem:
