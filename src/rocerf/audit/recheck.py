@@ -158,7 +158,7 @@ def recheck(
     settings = batches[0].settings if promised is None else promised
     for batch in batches:
         check_same_model(model, batch)
-        _check_same_promise(settings, batch)
+        check_same_promise(settings, batch)
     rows = model.train.positions(deleted_ids)
     later = model.without(model.train.ids[rows]) if len(rows) else model
     answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
@@ -187,7 +187,7 @@ def batches_of(recourses: Recourses | Sequence[Recourses], several: str) -> tupl
     return batches
 
 
-def _check_same_promise(settings: Settings, recourses: Recourses) -> None:
+def check_same_promise(settings: Settings, recourses: Recourses) -> None:
     """Refuse recourses that were given another promise than the one they are said to be about."""
     for name in ("promise", "k"):
         expected, got = getattr(settings, name), getattr(recourses.settings, name)
