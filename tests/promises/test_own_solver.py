@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import rocerf
 from own_fits import PIPELINES, K, audited, fitted, loans, refitted_scores
@@ -224,3 +225,26 @@ def test_a_settled_state_or_solver_does_not_vary() -> None:
         model = rocerf.from_pipeline(fitted(PIPELINES[name], frame, y), frame, y)
         assert model.own_refit.varies is not settled
         assert model.own_refit.refits == 0  # nothing was fitted to find that out
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "liblinear"])
+def test_nothing_is_promised_about_a_class_that_the_users_own_estimator_could_not_be_fitted_without(
+    solver: str,
+) -> None:
+    """Without a free intercept the exact optimum of one class exists; scikit-learn fits no such rows all the same."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) < 2
+    X[y] += 1.0
+    train = rocerf.TrainingSet(X, y.astype(int))
+    fitted_on = LogisticRegression(solver=solver, fit_intercept=solver == "liblinear", tol=1e-8).fit(X, train.y)
+    own = LogisticModel.from_sklearn(fitted_on, train)
+    exact = own.with_retraining("exact")
+    assert [model.removable_class(k) for model in (own, exact) for k in (1, 2)] == [None, 1, None, None]
+    denied = X[own.predict(X) == 0][:2]
+    for promise in ("retrained", "certified"):
+        said = Rocerf(own, 2, promise=promise).explain(denied)
+        assert {status.code for status in said.statuses} == {"promise_impossible"}
+    answers = Rocerf(exact, 2).explain(denied)
+    assert answers.answered.any()
+    assert rocerf.evaluation.worst_case_validity(exact, answers.points, 2) == 1.0
+    assert rocerf.evaluation.worst_case_validity(exact, answers.points, 2, refit="own") == 0.0
