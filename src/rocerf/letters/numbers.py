@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.recourse.gate import Verdict
-from rocerf.recourse.master.feasible_set import FeasibleSet
+from rocerf.recourse.master.feasible_set import FeasibleSet, step_value
 from rocerf.recourse.ranges import Ranges, ranges_around, readable_range
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
@@ -118,8 +118,7 @@ def _exact(allowed: FeasibleSet, points: Array) -> Array:
     for person, column in np.argwhere((points != X0) & (rules.steps > 0)):
         anchor, step = allowed.anchors[person, column], rules.steps[column]
         count = round((points[person, column] - anchor) / step)
-        # In decimals, as people count: 0.1 and twice 0.1 more are 0.3.
-        exact[person, column] = float(_decimal(anchor) + count * _decimal(step))
+        exact[person, column] = step_value(float(anchor), float(step), count)
     return exact
 
 

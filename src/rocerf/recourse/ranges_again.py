@@ -35,9 +35,7 @@ def lowest_in(model: ExactModel, points: Array, low: Array, high: Array) -> Arra
     return np.nan_to_num(lowest, nan=-np.inf)
 
 
-def _worst(
-    score: Callable[[Array], Array], point: Array, column: int, values: Array, low: Array, high: Array
-) -> Array:
+def _worst(score: Callable[[Array], Array], point: Array, column: int, values: Array, low: Array, high: Array) -> Array:
     """Of values (v,) in order the one between each pair of ends (m,) at which the score is lowest, (m,)."""
     moved = np.tile(point, (len(values), 1))
     moved[:, column] = values
