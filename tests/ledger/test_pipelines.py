@@ -114,7 +114,7 @@ def binned(gone: list[str]) -> tuple[Any, Any]:
 
 
 def everything_told(document: Any, person: pd.DataFrame, edges: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows that follow a letter's words, at the ends of its ranges and beside edges inside; and the one it was made of."""
+    """Rows that follow a letter's words, at the ends of its ranges and beside edges inside; and its own point."""
     rows, point = [person], person
     for change in document.options[0].changes:
         text = change.after_text.replace(",", "")

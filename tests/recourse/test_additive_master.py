@@ -140,7 +140,7 @@ def test_curves_under_l2_take_few_programs(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("trees", [False, True])
 def test_a_step_that_an_edge_lies_on_is_not_left_by_a_rounding_error(trees: bool) -> None:
-    """1.0999999999999999 is of the bin below 1.1, and nobody who moves in steps of 0.1 has it: 1.1 is of the one above."""
+    """1.0999999999999999 is of the bin below 1.1, and nobody who moves in steps of 0.1 has it."""
     rng = np.random.default_rng(4)
     tenths = rng.integers(0, 16, 200) * 2 + 1 if trees else rng.integers(1, 31, 200)  # the middle of two is a step
     frame = pd.DataFrame({"share": tenths / 10, "age": rng.integers(20, 60, 200)}).round(1)

@@ -183,7 +183,7 @@ def unpacked(content: bytes) -> tuple[Array, tuple[tuple[str, ...], ...], tuple[
 def _offered(
     batches: Sequence[Recourses], around: Sequence[Ranges], place: int
 ) -> tuple[Array, tuple[tuple[str, ...], ...], tuple[Box, ...]]:
-    """The points that one person's letter offers, each once, what is still missing at each, and the ranges around it."""
+    """The points that one person's letter offers, each once, what is still missing there, and ranges around it."""
     found: dict[bytes, tuple[Array, tuple[str, ...], Box]] = {}
     for batch, ranges in zip(batches, around, strict=True):
         if batch.statuses[place] is Status.ANSWERED:

@@ -111,7 +111,7 @@ class Outstanding:
             boxes = [box for place in places for box in self.boxes[place]]
             lowest = np.full(len(points), -np.inf)
             if known.any():
-                lowest[known] = _lowest(new, points[known], [boxes[place] for place in np.flatnonzero(known)])
+                lowest[known] = _lowest(new, points[known], [boxes[place] for place in np.flatnonzero(known).tolist()])
             np.logical_and.at(holds, owners, lowest >= 0)
             for place, own in zip(places, np.split(points, np.cumsum(counts)[:-1]), strict=True):
                 moved[place] = own
@@ -130,7 +130,7 @@ def _lowest(new: Refittable, points: Array, boxes: Sequence[Box]) -> Array:
     low, high = points[stated].copy(), points[stated].copy()
     places = {name: place for place, name in enumerate(new.train.columns)}
     unknown = np.zeros(len(stated), bool)
-    for row, box in enumerate(boxes[place] for place in stated):
+    for row, box in enumerate(boxes[place] for place in stated.tolist()):
         for name, ends in box.items():
             if name in places:
                 low[row, places[name]], high[row, places[name]] = ends

@@ -32,7 +32,7 @@ def lowest_in(model: ExactModel, points: Array, low: Array, high: Array) -> Arra
             values = _values(model, column, points[people, column], *ends)
             worst[people, column] = _worst(score, points[people[0]], column, values, *ends)
         lowest = np.minimum(lowest, np.minimum(score(points), score(worst)))
-    return np.nan_to_num(lowest, nan=-np.inf)
+    return np.asarray(np.nan_to_num(lowest, nan=-np.inf))
 
 
 def _worst(score: Callable[[Array], Array], point: Array, column: int, values: Array, low: Array, high: Array) -> Array:

@@ -351,7 +351,7 @@ class Program:
     def point(self, z: Array) -> Array:
         """The point of schema space, own values and whole numbers to the last digit."""
         values = self.base + self.unit * z[: len(self.x0)]
-        for j in np.flatnonzero(self.stepped):
+        for j in np.flatnonzero(self.stepped).tolist():
             values[j] = step_value(float(self.base[j]), float(self.unit[j]), round(float(z[j])))
         values = np.where(np.isnan(self.fixed_value), values, self.fixed_value)
         for j, (stays, count) in self._chosen.items():
