@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
 
+import rocerf
 from problems import random_training_set, refused_people
 from rocerf import LogisticModel, Recourses, Rocerf
 from rocerf.audit.recheck import recheck
@@ -38,7 +43,7 @@ def test_recheck_equals_retraining_by_hand(model: LogisticModel, letters: Recour
     assert not result.holds[~answered].any()
     assert (
         str(result)
-        == "12 of 12 letters still hold after deleting 2 rows and retraining (within the promise 'retrained' about 3)"
+        == "12 of 12 answers still hold after deleting 2 rows and retraining (within the promise 'retrained' about 3)"
     )
     assert result.records()[12]["holds"] is None
 
@@ -70,6 +75,23 @@ def test_letters_of_another_model_are_refused(model: LogisticModel, letters: Rec
         recheck(other_penalty, letters, [])
     with pytest.raises(IdError, match="unknown"):
         recheck(model, letters, ["row-9999"])
+
+
+def test_a_recheck_says_that_bins_are_taken_to_stay_as_they_are() -> None:
+    """Erasure makes them anew: what holds with the bins as they are may not hold then."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.gamma(5.0, 400.0, 120)})
+    paid = (frame["income"] + 500 * rng.normal(size=120) > 2000).astype(int)
+    bins = KBinsDiscretizer(4, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
+    pipeline = make_pipeline(bins, LogisticRegression()).fit(frame, paid)
+    binned = rocerf.from_pipeline(pipeline, frame, paid, retraining="exact")
+    answers = Rocerf(binned, promise="plain").explain(frame[pipeline.predict(frame) == 0].head(2))
+    said = recheck(binned, answers, binned.train.ids[:1])
+    assert said.bins_kept
+    assert said.preprocessing is None
+    assert str(said).endswith("bins and curves are taken to stay as they are; where they are made anew others may hold")
+    german = str(said.sentence.in_language("de"))
+    assert "; Klassen und Kurven gelten als unverändert; wo sie neu gebildet werden" in german
 
 
 def test_nothing_deleted_changes_nothing(model: LogisticModel, letters: Recourses) -> None:

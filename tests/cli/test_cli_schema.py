@@ -235,7 +235,7 @@ def test_alternatives_are_rechecked_option_by_option(run: Any, files: Files) -> 
     code, out, err = run(*about_deletions(files, "recheck", *both))
     assert (code, err) == (0, "")
     assert [record["option"] for record in json.loads(out)["people"]] == [1] * 12 + [2] * 12
-    assert "options in letters" in json.loads(out)["summary"]
+    assert "options in answers" in json.loads(out)["summary"]
     Path("gone.txt").write_text(f"row_id\n{files.train.index[0]}\n", "utf-8")
     assert_refused(run(*about_deletions(files, "recheck", *both)), "without a header", "'row_id'")
 

@@ -11,7 +11,7 @@ import pytest
 
 import rocerf
 from rocerf import LogisticModel, Rocerf, Status, portfolio
-from rocerf.errors import OptionError
+from rocerf.errors import DataError, OptionError
 from rocerf.evaluation.portfolio import Portfolio
 from rocerf.promises import Plain
 
@@ -73,11 +73,37 @@ def test_nobody_and_strange_groups() -> None:
     explainer = Rocerf(model, 0, promise=Plain(model), schema=data.schema)
     accepted = data.test.X[model.predict(data.test.X) == 1][:3]
     nobody = portfolio(explainer, accepted)
-    assert repr(nobody).startswith("Portfolio(0 of 0 refused people answered, 0 survived what was tried; ")
+    assert repr(nobody).startswith("Portfolio(0 of 0 refused people answered, no deletion was tried; ")
     assert (nobody.asking, nobody.answered, nobody.cost, nobody.broken) == (0, 0, None, ())
     assert "<h1>" in nobody.to_html()
     with pytest.raises(OptionError, match="groups by attributes of the schema, got 'shoe'"):
         portfolio(explainer, accepted, groups=["shoe"])
+
+
+def test_nothing_is_said_to_survive_where_nothing_was_tried() -> None:
+    data = rocerf.load_dataset("german")
+    model = LogisticModel.fit(data.train)
+    denied = data.test.X[model.predict(data.test.X) == 0][:4]
+    found = portfolio(Rocerf(model, promise="plain", schema=data.schema), denied, groups=["age"])
+    assert found.answered == 4
+    for said in (repr(found), found.to_html(), found.plot().alt):
+        assert "no deletion was tried" in said.lower()
+        assert "survived" not in said
+
+
+def test_answers_of_another_promise_or_model_are_refused() -> None:
+    """They would be counted under a promise that nobody gave for them."""
+    data = rocerf.load_dataset("german")
+    model = LogisticModel.fit(data.train)
+    denied = data.test.X[model.predict(data.test.X) == 0][:2]
+    plain = Rocerf(model, promise="plain").explain(denied)
+    robust = Rocerf(model, 4, promise="first_order")
+    with pytest.raises(DataError, match="promise 'first_order', got some made with 'plain'"):
+        portfolio(robust, plain)
+    with pytest.raises(DataError, match="k 4, got some made with 2"):
+        portfolio(robust, Rocerf(model, 2, promise="first_order").explain(denied))
+    with pytest.raises(DataError, match="made with other rows"):
+        portfolio(robust.forget(data.train.ids[:1]), robust.explain(denied))
 
 
 def test_the_command_writes_the_page(run: Any, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from problems import random_training_set, refused_people
 from rocerf import LogisticModel, Rocerf
@@ -78,6 +79,23 @@ def test_folders_of_other_runs_are_refused(tmp_path: Path) -> None:
         explainer("retrained").explain(people(), checkpoint=folder)
     with pytest.raises(OptionError, match="promise with cuts"):
         resumable(SimpleNamespace(promise=SimpleNamespace(concave=False, name="bent")), folder)
+
+
+def test_folders_of_models_that_only_look_alike_are_refused(tmp_path: Path) -> None:
+    """Equal rows and parameters today, another model once rows go: what one was told says nothing about the other."""
+    train, C, n = random_training_set(3, n=256, d=4), 0.125, 256
+    total, mean = LogisticModel.fit(train, C=C), LogisticModel.fit(train, gamma=1 / (2 * C * n))
+    assert np.array_equal(total.theta, mean.theta)
+    X = refused_people(total, 1, 5)
+    Rocerf(mean, 16, effort="quick").explain(X, checkpoint=tmp_path / "rounds")
+    for other in (total, LogisticModel.fit(train, gamma=1 / (2 * C * n), threshold=0.4)):
+        with pytest.raises(OptionError, match="of another run"):
+            Rocerf(other, 16, effort="quick").explain(X, checkpoint=tmp_path / "rounds")
+    fitted = LogisticRegression(tol=1e-10, max_iter=1000).fit(train.X, train.y)
+    own, exact = (LogisticModel.from_sklearn(fitted, train, retraining=rule) for rule in ("own", "exact"))
+    Rocerf(exact, 6, effort="quick").explain(X, checkpoint=tmp_path / "exact")
+    with pytest.raises(OptionError, match="of another run"):
+        Rocerf(own, 6, effort="quick").explain(X, checkpoint=tmp_path / "exact")
 
 
 def test_only_the_owner_can_read_the_rounds(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_options_are_rechecked_one_by_one() -> None:
     assert [(row["person"], row["option"]) for row in check.records()] == [(0, 1), (1, 1), (0, 2), (1, 2)]
     alone = [explainer.recheck(batch, [0, 1]) for batch in options]
     np.testing.assert_array_equal(check.after, np.concatenate([one.after for one in alone]))
-    assert "options in letters" in str(check)
+    assert "options in answers" in str(check)
     for wrong in (options[0].points, (), [None]):
         with pytest.raises(OptionError, match="Expected recourses"):
             explainer.recheck(wrong, [0])

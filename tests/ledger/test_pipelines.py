@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 import rocerf
 from ledgers import OPEN, UNTIL, approved, opened
@@ -97,6 +98,65 @@ def test_a_pipeline_is_kept_fitted_anew_and_asked_by_the_letters_words(tmp_path:
     expected = accepted_as_told(ledger, later, people)
     second = approved(ledger, "somebody else", rows=more)
     assert list(ledger.requests.preview(second, actor="dpo").broken) == expected
+
+
+def binned(gone: list[str]) -> tuple[Any, Any]:
+    """A scorecard of two columns, and rocerf's model of it; without these rows its bins are others."""
+    rng = np.random.default_rng(0)
+    rows = [f"row-{i}" for i in range(150)]
+    months, income = rng.integers(4, 72, 150), rng.gamma(5.0, 400.0, 150).round()
+    frame = pd.DataFrame({"months": months, "income": income}, index=rows)
+    paid = (income / 1000 - months / 24 + rng.normal(size=150) > 0.3).astype(int)
+    stays = ~frame.index.isin(gone)
+    bins = KBinsDiscretizer(5, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
+    fitted = make_pipeline(bins, LogisticRegression()).fit(frame[stays], paid[stays])
+    return fitted, rocerf.from_pipeline(fitted, frame[stays], paid[stays], ids=frame.index[stays])
+
+
+def everything_told(document: Any, person: pd.DataFrame, edges: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows that follow a letter's words, at the ends of its ranges and beside edges inside; and its own point."""
+    rows, point = [person], person
+    for change in document.options[0].changes:
+        text = change.after_text.replace(",", "")
+        numbers = [float(word) for word in text.split() if word.isdigit()]
+        low = -1e4 if "or less" in text else numbers[0]
+        high = 1e4 if "at least" in text else numbers[-1]
+        beside = [value for edge in edges[change.feature] for value in (np.floor(edge), np.ceil(edge))]
+        values = [low, high, *(value for value in beside if low <= value <= high)]
+        rows = [row.assign(**{change.feature: value}) for row in rows for value in values]
+        point = point.assign(**{change.feature: change.after})
+    return pd.concat(rows), point
+
+
+def test_a_letter_that_names_a_range_holds_only_where_all_of_the_range_does(tmp_path: Path) -> None:
+    """Bins are made anew: of "between 1557 and 2110" the number that the letter was made from may be accepted alone."""
+    rng = np.random.default_rng(1)
+    columns = {"months": rng.integers(4, 72, 60), "income": rng.gamma(5.0, 400.0, 60).round()}
+    asking = pd.DataFrame(columns, index=[f"person-{i}" for i in range(60)])
+    fitted, model = binned([])
+    people, gone = asking[fitted.predict(asking) == 0], ["row-107", "row-89"]
+    later, _ = binned(gone)
+    edges = dict(zip(columns, later[0].bin_edges_, strict=True))
+    ledger = opened(tmp_path)
+    ledger.models.register(Rocerf(model, 2, promise="plain", cost="l1"), actor="admin")
+    ledger.letters.issue(people, valid_until=UNTIL, actor="officer")
+    everywhere, at_the_point = [], []
+    for letter in ledger.letters.find(outstanding=True, limit=100):
+        told = ledger.letters.document(letter.id)
+        if told.options:
+            rows, point = everything_told(told, people.loc[[told.person]], edges)
+            everywhere += [letter.id] if (later.predict(rows) == 0).any() else []
+            at_the_point += [letter.id] if later.predict(point)[0] == 0 else []
+    assert set(at_the_point) < set(everywhere)
+    number = approved(ledger, "somebody", rows=gone)
+    assert list(ledger.requests.preview(number, actor="dpo").broken) == everywhere
+    ledger.deletions.carry_out(number, actor="dpo")
+    job = Worker(ledger).run_once()
+    assert job is not None
+    assert job.state is JobState.DONE
+    held = {letter.id for letter in ledger.letters.find(state=LetterState.RECHECKED)}
+    assert held
+    assert held.isdisjoint(everywhere)
 
 
 def test_a_pipelines_rows_stay_outside_in_their_own_columns(tmp_path: Path) -> None:

@@ -186,6 +186,15 @@ def test_what_takes_all_rows_at_once_is_refused(tmp_path: Path) -> None:
         rocerf.from_pipeline(fitted(frame), folder, frame["good"], **OPTIONS)
 
 
+def test_a_proof_about_rows_on_the_disk_is_refused_for_the_true_reason(tmp_path: Path) -> None:
+    """It was put down to a file of an earlier version, with a remedy that does not help."""
+    frame = table(200)
+    folder = written(frame, tmp_path / "rows", 2)
+    model = rocerf.from_pipeline(fitted(frame), folder, "good", **OPTIONS)
+    with pytest.raises(UnsupportedModelError, match=r"rows in memory for the promise 'certified'.*read_parquet"):
+        rocerf.Rocerf(model, 1, promise="certified")
+
+
 def test_rows_and_pipelines_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     frame = table()
     bent = make_pipeline(SimpleImputer(), PolynomialFeatures(), StandardScaler(), LogisticRegression())

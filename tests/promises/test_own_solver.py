@@ -269,3 +269,26 @@ def test_models_retrained_to_measure_errors_are_cuts_of_the_promise(taken: Any) 
     for rows, scores in zip(promise.pool.deleted_rows, promise.pool.models.scores(X), strict=True):
         later = promise.model.without(promise.model.train.ids[rows]) if len(rows) else promise.model
         np.testing.assert_allclose(scores, later.score(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "liblinear"])
+def test_nothing_is_promised_about_a_class_that_the_users_own_estimator_could_not_be_fitted_without(
+    solver: str,
+) -> None:
+    """Without a free intercept the exact optimum of one class exists; scikit-learn fits no such rows all the same."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) < 2
+    X[y] += 1.0
+    train = rocerf.TrainingSet(X, y.astype(int))
+    fitted_on = LogisticRegression(solver=solver, fit_intercept=solver == "liblinear", tol=1e-8).fit(X, train.y)
+    own = LogisticModel.from_sklearn(fitted_on, train)
+    exact = own.with_retraining("exact")
+    assert [model.removable_class(k) for model in (own, exact) for k in (1, 2)] == [None, 1, None, None]
+    denied = X[own.predict(X) == 0][:2]
+    for promise in ("retrained", "certified"):
+        said = Rocerf(own, 2, promise=promise).explain(denied)
+        assert {status.code for status in said.statuses} == {"promise_impossible"}
+    answers = Rocerf(exact, 2).explain(denied)
+    assert answers.answered.any()
+    assert rocerf.evaluation.worst_case_validity(exact, answers.points, 2) == 1.0
+    assert rocerf.evaluation.worst_case_validity(exact, answers.points, 2, refit="own") == 0.0

@@ -6,9 +6,15 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
 
-from rocerf import FeatureSchema, TrainingSet
+import rocerf
+from rocerf import FeatureSchema, Rocerf, TrainingSet
 from rocerf.models.additive import AdditiveDesign, Pieces
 from rocerf.recourse.costs.registry import cost_named
 from rocerf.recourse.master import cells
@@ -130,3 +136,33 @@ def test_curves_under_l2_take_few_programs(monkeypatch: pytest.MonkeyPatch) -> N
     assert answer.gaps[0] == 0
     assert (slopes[0] @ design.lifted(answer.points)[0] + constants[0] >= -1e-6).all()
     assert len(programs) <= 20
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_a_step_that_an_edge_lies_on_is_not_left_by_a_rounding_error(trees: bool) -> None:
+    """1.0999999999999999 is of the bin below 1.1, and nobody who moves in steps of 0.1 has it."""
+    rng = np.random.default_rng(4)
+    tenths = rng.integers(0, 16, 200) * 2 + 1 if trees else rng.integers(1, 31, 200)  # the middle of two is a step
+    frame = pd.DataFrame({"share": tenths / 10, "age": rng.integers(20, 60, 200)}).round(1)
+    paid = (3 - frame["share"] + (frame["age"] - 40) / 20 + rng.normal(size=200) > 1.8).astype(int)
+    if trees:
+        fitted: Any = GradientBoostingClassifier(n_estimators=8, random_state=0)
+        model: Any = rocerf.from_pipeline(fitted.fit(frame, paid), frame, paid, otherwise="estimator")
+    else:
+        bins = KBinsDiscretizer(6, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
+        fitted = make_pipeline(bins, LogisticRegression())
+        model = rocerf.from_pipeline(fitted.fit(frame, paid), frame, paid, retraining="exact")
+    schema = model.frames.schema.edit("share", step=0.1, lower=0.1, upper=3.1).edit("age", direction="fixed")
+    explainer = Rocerf(model, promise="plain", schema=schema, cost="l1")
+    people = frame[fitted.predict(frame) == 0].head(25)
+    found = explainer.explain(people)
+    assert found.answered.sum() > 5
+    shares = found.points["share"][found.answered]
+    assert (shares == shares.round(1)).all()
+    allowed = np.arange(1, 32) / 10
+    for place in np.flatnonzero(found.answered):
+        rows = pd.DataFrame({"share": allowed, "age": people["age"].iloc[place]})
+        nearest = np.abs(allowed - people["share"].iloc[place])[fitted.predict(rows) == 1].min()
+        assert abs(shares[people.index[place]] - people["share"].iloc[place]) == pytest.approx(nearest)
+    letters = explainer.letters(found, valid_until=None)
+    assert [bool(letter.options) for letter in letters] == found.answered.tolist()

@@ -58,9 +58,11 @@ class PreprocessingDifference:
 class Recheck:
     """Scores of the recommended points before and after a real deletion, shape (P,); NaN where nobody answered.
 
-    ``holds`` is true where the retrained model still accepts the point. ``options`` tells, where people were given
-    several, which one each row is about, from 1. ``preprocessing`` compares the two ways in which a pipeline can be
-    retrained, for a model that came from one. ``retrained_by`` says who retrained, if that was not rocerf.
+    It is the answers' points that are looked at: letters round their numbers, and may state ranges. ``holds`` is true
+    where the retrained model still accepts the point. ``options`` tells, where people were given several, which one
+    each row is about, from 1. ``preprocessing`` compares the two ways in which a pipeline can be retrained, for a model
+    that came from one; ``bins_kept`` marks one with bins or curves, of which only the way that keeps them is looked at.
+    ``retrained_by`` says who retrained, if that was not rocerf.
     """
 
     before: Array
@@ -73,15 +75,16 @@ class Recheck:
     preprocessing: PreprocessingDifference | None = None
     options: tuple[int, ...] | None = None
     retrained_by: str | None = None
+    bins_kept: bool = False
 
     @property
     def holds(self) -> NDArray[np.bool_]:
-        """Letters that still hold, shape (P,)."""
+        """Answers that still hold, shape (P,)."""
         return self.answered & (np.nan_to_num(self.after, nan=-np.inf) >= 0)
 
     @property
     def broken(self) -> NDArray[np.intp]:
-        """Places of letters that no longer hold."""
+        """Places of answers that no longer hold."""
         return np.flatnonzero(self.answered & ~self.holds)
 
     @property
@@ -102,14 +105,21 @@ class Recheck:
             covered=Said.of("audit.within" if self.within_promise else "audit.beyond"),
             promise=self.promise,
             k=self.k,
-            remark="" if self.preprocessing is None else Said.of("audit.remark", what=self.preprocessing.sentence),
+            remark=self._remark,
         )
+
+    @property
+    def _remark(self) -> str:
+        """What is to be said of the preprocessing besides."""
+        if self.preprocessing is not None:
+            return Said.of("audit.remark", what=self.preprocessing.sentence)
+        return Said.of("audit.remark", what=Said.of("audit.kept")) if self.bins_kept else ""
 
     def __str__(self) -> str:
         return self.sentence
 
     def records(self) -> list[dict[str, Any]]:
-        """One record for each person: whether the letter holds (None: none was given), scores before and after."""
+        """One record for each person: whether the answer holds (None: none was given), scores before and after."""
         holds = self.holds
         return [
             {
@@ -152,13 +162,13 @@ def recheck(
     >>> model = rocerf.LogisticModel.fit(data.train)
     >>> letters = rocerf.Rocerf(model, k=4, promise="first_order").explain(data.test.X[:40])
     >>> print(recheck(model, letters, data.train.ids[:2]))
-    13 of 13 letters still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
+    13 of 13 answers still hold after deleting 2 rows and retraining (within the promise 'first_order' about 4)
     """
     batches = batches_of(recourses, "several batches of them")
     settings = batches[0].settings if promised is None else promised
     for batch in batches:
         check_same_model(model, batch)
-        _check_same_promise(settings, batch)
+        check_same_promise(settings, batch)
     rows = model.train.positions(deleted_ids)
     later = model.without(model.train.ids[rows]) if len(rows) else model
     answered, matrix = (np.concatenate([getattr(b, name) for b in batches]) for name in ("answered", "matrix"))
@@ -173,7 +183,9 @@ def recheck(
     names = tuple(name for batch in batches for name in batch.names)
     places = tuple(place for place, batch in enumerate(batches, start=1) for _ in range(len(batch)))
     options, by = places if len(batches) > 1 else None, None if own is None else Said.of("audit.own_estimator")
-    return Recheck(before, after, answered, len(rows), settings.k, settings.promise, names, difference, options, by)
+    kept = isinstance(model, ExactModel) and model.lift is not None
+    about = len(rows), settings.k, settings.promise, names, difference, options, by, kept
+    return Recheck(before, after, answered, *about)
 
 
 def batches_of(recourses: Recourses | Sequence[Recourses], several: str) -> tuple[Recourses, ...]:
@@ -187,7 +199,7 @@ def batches_of(recourses: Recourses | Sequence[Recourses], several: str) -> tupl
     return batches
 
 
-def _check_same_promise(settings: Settings, recourses: Recourses) -> None:
+def check_same_promise(settings: Settings, recourses: Recourses) -> None:
     """Refuse recourses that were given another promise than the one they are said to be about."""
     for name in ("promise", "k"):
         expected, got = getattr(settings, name), getattr(recourses.settings, name)

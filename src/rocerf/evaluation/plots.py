@@ -139,7 +139,9 @@ def draw_worst_deletions(seen: WorstDeletions) -> Picture:
 
 def draw_portfolio(seen: Portfolio) -> Picture:
     """How many are refused, have a recourse and keep it; and what groups pay, or else what is asked for most."""
-    counts = {"refused": seen.asking, "with a recourse": seen.answered, "survived what was tried": seen.survived}
+    counts = {"refused": seen.asking, "with a recourse": seen.answered}
+    if seen.tried:
+        counts["survived what was tried"] = seen.survived
     if seen.proven:
         counts["proven"] = seen.proven
     groups = [(f"{row.attribute}: {row.group}", row.cost) for row in seen.groups if row.cost is not None]
@@ -159,6 +161,6 @@ def draw_portfolio(seen: Portfolio) -> Picture:
         right.set_xlabel("mean cost of the change" if groups else "people asked to change it")
         for axes in (left, right):
             axes.set_axisbelow(True)
-    tested = f"{seen.survived} survived every deletion that was tried"
+    tested = f"{seen.survived} survived every deletion that was tried" if seen.tried else "no deletion was tried"
     proof = f", {seen.proven} are proven" if seen.proven else ""
     return Picture(f"{seen.asking} people refused, {seen.answered} have a recourse, {tested}{proof}.", figure)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rocerf.audit.recheck import check_same_model, check_same_promise
 from rocerf.data.attribute import Attribute
 from rocerf.data.feature import Direction
 from rocerf.deletion.adversary import Adversary
@@ -72,10 +73,16 @@ class Portfolio:
 
     def __repr__(self) -> str:
         cost = "" if self.cost is None else f" at a mean cost of {self.cost:.3g}"
+        tried = f"{self.survived} survived what was tried" if self.tried else "no deletion was tried"
         return (
-            f"Portfolio({self.answered} of {self.asking} refused people answered{cost}, {self.survived} survived what "
-            f"was tried; {self.promise}, k={self.k} of {self.rows} rows)"
+            f"Portfolio({self.answered} of {self.asking} refused people answered{cost}, {tried}; {self.promise}, "
+            f"k={self.k} of {self.rows} rows)"
         )
+
+    @property
+    def tried(self) -> bool:
+        """Whether deletions were tried at all: a promise about none (``plain``) has nothing to survive."""
+        return self.k > 0 and self.answered > 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -144,7 +151,12 @@ def portfolio(
     >>> seen.asking, len(seen.groups) > 0, seen.survived <= seen.answered
     (6, True, True)
     """
-    recourses = people if isinstance(people, Recourses) else explainer.explain(people, progress=progress)
+    if isinstance(people, Recourses):
+        check_same_model(explainer.model, people)
+        check_same_promise(explainer.settings(), people)
+        recourses = people
+    else:
+        recourses = explainer.explain(people, progress=progress)
     chosen = _attributes(recourses, groups)
     accepted = np.array([status is Status.ALREADY_ACCEPTED for status in recourses.statuses], bool)
     found = np.flatnonzero(recourses.answered)

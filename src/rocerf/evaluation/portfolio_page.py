@@ -16,6 +16,9 @@ BLUE, ORANGE = "#0072B2", "#E69F00"
 #: Changes shown.
 MOST_CHANGES = 12
 
+#: What the picture of the groups shows, where deletions were tried and where not.
+_GROUPS_PICTURE = {True: "Mean cost and survival by group.", False: "Mean cost by group."}
+
 
 def portfolio_page(seen: Portfolio) -> str:
     """The whole page."""
@@ -41,12 +44,16 @@ def portfolio_summary(seen: Portfolio) -> Html:
 
 def _lines(seen: Portfolio) -> list[str]:
     cost = "" if seen.cost is None else f" at a mean cost of {seen.cost:.2f}"
+    tested = (
+        f"{_share(seen.survived, seen.answered)} of these answers survived every deletion that was tried here: the "
+        "worst found for each of them, and the worst found for the others. This was tested, not proven."
+        if seen.tried
+        else "No deletion was tried here, so nothing is said of what these answers survive."
+    )
     return [
         f"{_share(seen.answered, seen.asking)} of the refused have a recourse{cost}, under the promise "
         f"“{seen.promise}” about {seen.k} of {seen.rows} training rows.",
-        f"{_share(seen.survived, seen.answered)} of these answers survived every deletion that was tried here: the "
-        "worst found for each of them, and the worst found for the others. This was tested, not proven."
-        + (f" {seen.proven} are proven besides." if seen.proven else ""),
+        tested + (f" {seen.proven} are proven besides." if seen.proven else ""),
     ]
 
 
@@ -66,18 +73,19 @@ def _without(seen: Portfolio) -> Section | None:
 def _groups(seen: Portfolio) -> Section | None:
     if not seen.groups:
         return None
+    head = ("group", "refused", "with a recourse", "mean cost", "answers that survived")
+    shown = len(head) if seen.tried else len(head) - 1
     rows: list[Sequence[str] | str] = []
     for name in dict.fromkeys(row.attribute for row in seen.groups):
         rows.append(name)
         rows += [
             (row.group, str(row.refused), _share(row.answered, row.refused), _number(row.cost),
-             _share(row.survived, row.answered))
+             _share(row.survived, row.answered))[:shown]
             for row in seen.groups
             if row.attribute == name
         ]  # fmt: skip
-    head = ("group", "refused", "with a recourse", "mean cost", "answers that survived")
-    figure = Figure("groups", _drawn_groups(seen.groups), "Mean cost and survival by group.")
-    return Section("By group", [Table(head, rows), figure])
+    figure = Figure("groups", _drawn_groups(seen.groups, seen.tried), _GROUPS_PICTURE[seen.tried])
+    return Section("By group", [Table(head[:shown], rows), figure])
 
 
 def _changes(seen: Portfolio) -> Section | None:
@@ -112,16 +120,17 @@ def _drawn_costs(costs: Sequence[float]) -> str:
         return svg_text(figure)
 
 
-def _drawn_groups(groups: Sequence[GroupRow]) -> str:
+def _drawn_groups(groups: Sequence[GroupRow], tried: bool) -> str:
     labels = [f"{row.attribute}: {row.group}" for row in groups]
     places = range(len(groups))
-    with canvas(9.6, 1.2 + 0.34 * len(groups), panels=2) as (figure, (left, right)):
+    with canvas(9.6, 1.2 + 0.34 * len(groups), panels=2 if tried else 1) as (figure, (left, *right)):
         left.barh(places, [row.cost or 0.0 for row in groups], color=BLUE)
         left.set_xlabel("mean cost")
         shares = [100 * row.survived / row.answered if row.answered else 0.0 for row in groups]
-        right.barh(places, shares, color=ORANGE)
-        right.set_xlabel("answers that survived (%)")
-        right.set_xlim(0, 100)
+        for axes in right:
+            axes.barh(places, shares, color=ORANGE)
+            axes.set_xlabel("answers that survived (%)")
+            axes.set_xlim(0, 100)
         left.set_yticks(places, [label if len(label) < 60 else label[:57] + "…" for label in labels], fontsize=8)
         left.invert_yaxis()
         return svg_text(figure)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocerf.errors import OptionError
+from rocerf.models.identity import Identity
 from rocerf.promises.promise import Hardening, Learning, PerPerson, Promise, Reading
 from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import Solution
@@ -158,16 +159,22 @@ def _told(found: State, promise: Any, given: tuple[Any, ...]) -> Reading:
 
 
 def about_run(explainer: Any, X0: Array) -> str:
-    """What tells this run from others: the model and its rows, the promise, the margin, the people."""
+    """What tells this run from others: the model in full, the promise with its options, the margin, the people.
+
+    Models may have the same rows and parameters today and still part ways when rows go (``C`` and ``gamma``, another
+    threshold, another rule of retraining): what one was told says nothing about the other.
+    """
     digest = hashlib.sha256()
-    promise, model = explainer.promise, explainer.model
-    texts = [model.train.checksum, promise.name, str(promise.k), repr(explainer.delta), str(explainer.seed)]
-    texts += [str(getattr(promise, "effort", "")), explainer.cost.name, repr(explainer.max_changes)]
+    promise = explainer.promise
+    model = Identity.of(explainer.model, promise.k)
+    options = [str(getattr(promise, name, "")) for name in ("effort", "slack")]
+    texts = [json.dumps(model.values, default=str, sort_keys=True), promise.name, repr(explainer.delta), *options]
+    texts += [str(explainer.seed), explainer.cost.name, repr(explainer.max_changes)]
     texts += ["" if explainer.schema is None else json.dumps(explainer.schema.to_dict(), default=str)]
-    for text in texts:
+    for text in (*texts, *model.arrays):
         digest.update(text.encode() + b"\0")
-    for values in (getattr(model, "theta", np.empty(0)), X0):
-        digest.update(np.ascontiguousarray(values, np.float64).tobytes())
+    for values in (*model.arrays.values(), X0):
+        digest.update(repr(np.shape(values)).encode() + np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
 
 

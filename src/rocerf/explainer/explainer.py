@@ -311,7 +311,7 @@ class Rocerf:
         """
         from rocerf.letters.writing import letters_and_points
 
-        letters, _ = letters_and_points(
+        letters, *_ = letters_and_points(
             self,
             recourses,
             valid_until=valid_until,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sqlalchemy import insert
@@ -21,7 +21,8 @@ from rocerf.ledger.states import LetterState
 from rocerf.ledger.tables import LetterEventRow, LetterRow
 from rocerf.letters.letter import Letter
 from rocerf.letters.writing import letters_and_points
-from rocerf.recourse.result import Recourses, Status
+from rocerf.recourse.ranges import Ranges
+from rocerf.recourse.result import Recourses, Status, finite_or_none
 from rocerf.types import Array
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 #: Kind and parts of what is kept of a letter: the points it names, what the person reads, the data it was made from,
 #: why it was withdrawn.
 LETTER, POINT, DOCUMENT, ASKED, REASON = "letter", "point", "document", "asked", "reason"
+
+#: The ranges of one option: by column their ends, of which one may be infinite.
+Box: TypeAlias = Mapping[str, tuple[float, float]]
 
 #: Letters are made in one step; so many rows at most go to the database in one call.
 CHUNK = 5000
@@ -44,6 +48,8 @@ class Written:
     points: tuple[Array, ...]
     #: For each person and option the features that the person came without and that the option leaves so.
     missing: tuple[tuple[tuple[str, ...], ...], ...]
+    #: For each person and option the ranges that the letter states.
+    boxes: tuple[tuple[Box, ...], ...]
     margins: tuple[float | None, ...]
     promise: str
     proven: bool
@@ -52,7 +58,7 @@ class Written:
 
     def joined(self, other: Written) -> Written:
         """These letters and then the others, of the same explainer."""
-        lists = ("letters", "points", "missing", "margins", "people")
+        lists = ("letters", "points", "missing", "boxes", "margins", "people")
         both: dict[str, Any] = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
         return replace(self, **both)
 
@@ -69,15 +75,16 @@ def written(
 ) -> Written:
     """Letters for the people of a table, as this explainer writes them."""
     found = explainer.explain(people) if options == 1 else explainer.alternatives(people, options)
-    letters, batches = letters_and_points(
+    letters, batches, around = letters_and_points(
         explainer, found, valid_until=valid_until, issued=issued, model_version=str(version), language=language
     )
     own, places = explainer.settings(), range(len(people))
-    offered = [_offered(batches, place) for place in places]
+    offered = [_offered(batches, around, place) for place in places]
     return Written(
         letters=letters,
-        points=tuple(points for points, _ in offered),
-        missing=tuple(missing for _, missing in offered),
+        points=tuple(points for points, _, _ in offered),
+        missing=tuple(missing for _, missing, _ in offered),
+        boxes=tuple(boxes for _, _, boxes in offered),
         margins=tuple(_margin(batches, place) for place in places),
         promise=own.promise,
         proven=own.proven,
@@ -140,44 +147,59 @@ def _parts(made: Written, place: int, number: int, subjects: Sequence[int]) -> l
         (LETTER, number, ASKED, subject, made.people[place]),
     ]
     if len(made.points[place]):
-        found.append((LETTER, number, POINT, subject, packed(made.points[place], made.missing[place])))
+        point = packed(made.points[place], made.missing[place], made.boxes[place])
+        found.append((LETTER, number, POINT, subject, point))
     return found
 
 
-def packed(points: Array, missing: Sequence[Sequence[str]]) -> bytes:
-    """The points of a letter's options (options, d), each with the features that are still missing there."""
+def packed(points: Array, missing: Sequence[Sequence[str]], boxes: Sequence[Box]) -> bytes:
+    """The points of a letter's options (options, d), each with the features still missing there and its ranges."""
     buffer = io.BytesIO()
-    buffer.write(json.dumps({"shape": points.shape, "missing": list(map(list, missing))}).encode() + b"\n")
+    ranges = [{name: [finite_or_none(low), finite_or_none(high)] for name, (low, high) in box.items()} for box in boxes]
+    about = {"shape": points.shape, "missing": list(map(list, missing)), "ranges": ranges}
+    buffer.write(json.dumps(about).encode() + b"\n")
     buffer.write(np.ascontiguousarray(points, "<f8").tobytes())
     return buffer.getvalue()
 
 
-def unpacked(content: bytes) -> tuple[Array, tuple[tuple[str, ...], ...]]:
-    """The inverse of :func:`packed`.
+def unpacked(content: bytes) -> tuple[Array, tuple[tuple[str, ...], ...], tuple[Box, ...]]:
+    """The inverse of :func:`packed`; of letters kept before ranges were, none is known.
 
-    >>> points, missing = unpacked(packed(np.array([[1.5, 2.0]]), [["age"]]))
-    >>> points.tolist(), missing
-    ([[1.5, 2.0]], (('age',),))
+    >>> points, missing, boxes = unpacked(packed(np.array([[1.5, 2.0]]), [["age"]], [{"debt": (-np.inf, 2.0)}]))
+    >>> points.tolist(), missing, boxes
+    ([[1.5, 2.0]], (('age',),), ({'debt': (-inf, 2.0)},))
     """
     end = content.index(b"\n")
     about = json.loads(content[:end])
     points = np.frombuffer(content, "<f8", offset=end + 1).reshape(about["shape"])
-    return points.astype(np.float64), tuple(map(tuple, about["missing"]))
+    ranges = about.get("ranges", [{} for _ in points])
+    boxes = tuple(
+        {name: (-np.inf if low is None else low, np.inf if high is None else high) for name, (low, high) in box.items()}
+        for box in ranges
+    )
+    return points.astype(np.float64), tuple(map(tuple, about["missing"])), boxes
 
 
-def _offered(batches: Sequence[Recourses], place: int) -> tuple[Array, tuple[tuple[str, ...], ...]]:
-    """The points that one person's letter offers, each once, and what is still missing at each."""
-    found: dict[bytes, tuple[Array, tuple[str, ...]]] = {}
-    for batch in batches:
+def _offered(
+    batches: Sequence[Recourses], around: Sequence[Ranges], place: int
+) -> tuple[Array, tuple[tuple[str, ...], ...], tuple[Box, ...]]:
+    """The points that one person's letter offers, each once, what is still missing there, and ranges around it."""
+    found: dict[bytes, tuple[Array, tuple[str, ...], Box]] = {}
+    for batch, ranges in zip(batches, around, strict=True):
         if batch.statuses[place] is Status.ANSWERED:
             point, own = batch.matrix[place], batch.people[place]
             names = () if batch.missing is None else batch.missing[place]
             places = {attribute.name: list(attribute.places) for attribute in batch.schema.attributes} if names else {}
             still = tuple(name for name in names if np.array_equal(point[places[name]], own[places[name]]))
-            found.setdefault(point.tobytes(), (point, still))
+            box = {
+                batch.schema.columns[j]: (float(ranges.low[place, j]), float(ranges.high[place, j]))
+                for j in np.flatnonzero(ranges.wide[place])
+            }
+            found.setdefault(point.tobytes(), (point, still, box))
     if not found:
-        return np.empty((0, batches[0].matrix.shape[1])), ()
-    return np.array([point for point, _ in found.values()]), tuple(still for _, still in found.values())
+        return np.empty((0, batches[0].matrix.shape[1])), (), ()
+    points, missing, boxes = zip(*found.values(), strict=True)
+    return np.array(points), tuple(missing), tuple(boxes)
 
 
 def _margin(batches: Sequence[Recourses], place: int) -> float | None:

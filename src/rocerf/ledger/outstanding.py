@@ -12,11 +12,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from rocerf.ledger.core import Core, about
-from rocerf.ledger.issuing import LETTER, POINT, unpacked
+from rocerf.ledger.issuing import LETTER, POINT, Box, unpacked
 from rocerf.ledger.keys import SUBJECT, opened
 from rocerf.ledger.states import OUTSTANDING
 from rocerf.ledger.tables import LetterRow, PayloadRow
-from rocerf.models.model import Refittable
+from rocerf.models.model import ExactModel, Refittable
+from rocerf.recourse.ranges_again import lowest_in
 from rocerf.types import Array
 
 
@@ -37,6 +38,8 @@ class Outstanding:
     points: tuple[Array, ...]
     #: For each letter and option the features that are still missing there.
     missing: tuple[tuple[tuple[str, ...], ...], ...]
+    #: For each letter and option the ranges that are stated.
+    boxes: tuple[tuple[Box, ...], ...]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -73,8 +76,9 @@ class Outstanding:
             promises=tuple(row[2] for row in rows),
             k=column(3),
             used=column(4),
-            points=tuple(points for points, _ in found),
-            missing=tuple(missing for _, missing in found),
+            points=tuple(points for points, _, _ in found),
+            missing=tuple(missing for _, missing, _ in found),
+            boxes=tuple(boxes for _, _, boxes in found),
         )
 
     def without(self, subjects: Sequence[int], version: int | None = None) -> Outstanding:
@@ -87,12 +91,13 @@ class Outstanding:
             name: getattr(self, name)[places] for name in ("numbers", "subjects", "versions", "k", "used")
         }
         lists: dict[str, Any] = {
-            n: tuple(getattr(self, n)[p] for p in places) for n in ("promises", "points", "missing")
+            n: tuple(getattr(self, n)[p] for p in places) for n in ("promises", "points", "missing", "boxes")
         }
         return replace(self, **arrays, **lists)
 
     def held_by(self, new: Refittable, old: Callable[[int], Refittable]) -> tuple[NDArray[np.bool_], list[Array]]:
-        """Which letters the new model accepts in all their options, (n,); and their points in its columns.
+        """Which letters the new model accepts in all their options, at every value of their ranges, (n,); and their
+        points in its columns.
 
         ``old`` gives the model of a version. All points of one version go through the model in one product.
         """
@@ -103,13 +108,37 @@ class Outstanding:
             joined, owners = np.concatenate([self.points[place] for place in places]), np.repeat(places, counts)
             missing = [names for place in places for names in self.missing[place]]
             points, known = in_columns_of(old(int(version)), new, joined, missing)
+            boxes = [box for place in places for box in self.boxes[place]]
             lowest = np.full(len(points), -np.inf)
             if known.any():
-                lowest[known] = np.minimum(new.score(points[known]), new.deployed_score(points[known]))
+                lowest[known] = _lowest(new, points[known], [boxes[place] for place in np.flatnonzero(known).tolist()])
             np.logical_and.at(holds, owners, lowest >= 0)
             for place, own in zip(places, np.split(points, np.cumsum(counts)[:-1]), strict=True):
                 moved[place] = own
         return holds, moved
+
+
+def _lowest(new: Refittable, points: Array, boxes: Sequence[Box]) -> Array:
+    """The lowest score in force at points (m, d) and, where ranges are stated around them, anywhere in these; (m,)."""
+    lowest = np.minimum(new.score(points), new.deployed_score(points))
+    stated = np.flatnonzero([bool(box) for box in boxes])
+    if not len(stated):
+        return lowest
+    if not isinstance(new, ExactModel):
+        lowest[stated] = -np.inf  # nothing but an exact model states ranges, and no other can be held against them
+        return lowest
+    low, high = points[stated].copy(), points[stated].copy()
+    places = {name: place for place, name in enumerate(new.train.columns)}
+    unknown = np.zeros(len(stated), bool)
+    for row, box in enumerate(boxes[place] for place in stated.tolist()):
+        for name, ends in box.items():
+            if name in places:
+                low[row, places[name]], high[row, places[name]] = ends
+            else:
+                unknown[row] = True
+    found = lowest_in(new, points[stated], low, high)
+    lowest[stated] = np.where(unknown, -np.inf, np.minimum(lowest[stated], found))
+    return lowest
 
 
 def in_columns_of(

@@ -56,10 +56,11 @@ def recheck(session: Session, core: Core, models: Models, batch: BatchRow, leavi
     core.put(
         session,
         (
-            (LETTER, int(letters.numbers[p]), POINT, int(letters.subjects[p]), packed(moved[p], letters.missing[p]))
+            (LETTER, int(letters.numbers[p]), POINT, int(letters.subjects[p]),
+             packed(moved[p], letters.missing[p], letters.boxes[p]))
             for p in changed
         ),
-    )
+    )  # fmt: skip
     within = int((~holds & (used <= letters.k)).sum())
     return {"letters": len(letters), "broken": int((~holds).sum()), "broken_within_promise": within}
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from rocerf.data.feature import Kind
 from rocerf.recourse.gate import Verdict
-from rocerf.recourse.master.feasible_set import FeasibleSet
-from rocerf.recourse.ranges import Ranges, ranges_around
+from rocerf.recourse.master.feasible_set import FeasibleSet, step_value
+from rocerf.recourse.ranges import Ranges, ranges_around, readable_range
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
 
@@ -63,7 +63,8 @@ def stated(explainer: Rocerf, recourses: Recourses, digits: int) -> tuple[Recour
 
 
 def stated_ranges(explainer: Rocerf, recourses: Recourses, *, overshoot: bool) -> Ranges:
-    """Ranges that hold around the points that letters state, (P, d); without width where there is none.
+    """Ranges that hold around the points that letters state, (P, d), as they are printed; without width where there is
+    none.
 
     Inside bins always, and with ``overshoot`` onwards in the direction of a change.
     """
@@ -75,6 +76,10 @@ def stated_ranges(explainer: Rocerf, recourses: Recourses, *, overshoot: bool) -
         allowed, schema = explainer.problem(X0, missing).allowed, recourses.schema
         found = ranges_around(explainer.gate, points, allowed, schema, missing, recourses.frames, overshoot=overshoot)
         low[people], high[people] = found.low, found.high
+        for person, column in np.argwhere(low < high):
+            place = person, column
+            ends = readable_range(float(low[place]), float(high[place]), float(recourses.matrix[place]))
+            low[place], high[place] = ends if np.isfinite(ends).any() else (recourses.matrix[place],) * 2
     return Ranges(low, high)
 
 
@@ -113,8 +118,7 @@ def _exact(allowed: FeasibleSet, points: Array) -> Array:
     for person, column in np.argwhere((points != X0) & (rules.steps > 0)):
         anchor, step = allowed.anchors[person, column], rules.steps[column]
         count = round((points[person, column] - anchor) / step)
-        # In decimals, as people count: 0.1 and twice 0.1 more are 0.3.
-        exact[person, column] = float(_decimal(anchor) + count * _decimal(step))
+        exact[person, column] = step_value(float(anchor), float(step), count)
     return exact
 
 

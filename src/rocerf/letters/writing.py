@@ -22,7 +22,7 @@ from rocerf.letters.letter import Detail, Letter, LetterChange, LetterPromise, O
 from rocerf.letters.numbers import stated, stated_ranges
 from rocerf.models.options import positive_whole
 from rocerf.progress import Telling, shown
-from rocerf.recourse.ranges import Ranges, readable_range
+from rocerf.recourse.ranges import Ranges
 from rocerf.recourse.result import Recourses, Status
 from rocerf.types import Array
 from rocerf.visible import one_line, visible
@@ -60,8 +60,9 @@ def letters_and_points(
     refusal_reasons: Mapping[Any, Sequence[str]] | Sequence[Sequence[str]] | None = None,
     ranges: bool = False,
     progress: Telling = None,
-) -> tuple[tuple[Letter, ...], tuple[Recourses, ...]]:
-    """A letter for each person, and the batches with the very points that the letters state: rounded, checked anew."""
+) -> tuple[tuple[Letter, ...], tuple[Recourses, ...], tuple[Ranges, ...]]:
+    """A letter for each person, the batches with the very points that the letters state (rounded, checked anew), and
+    the ranges that they print around these."""
     language, digits = language_named(language), _digits(digits)
     batches = batches_of(recourses, "several batches of them for the same people")
     _check_batches(explainer, batches)
@@ -88,7 +89,7 @@ def letters_and_points(
         replace(letter, issued=issued, valid_until=valid_until, model_version=version, refusal_reasons=reasons)
         for letter, reasons in zip(letters, given, strict=True)
     )
-    return dated, tuple(batch for batch, _ in checked)
+    return dated, tuple(batch for batch, _ in checked), tuple(around)
 
 
 def of_people(recourses: Recourses, places: Sequence[int]) -> Recourses:
@@ -278,11 +279,8 @@ class _Writer:
 
     def range(self, detail: Detail, low: float, high: float) -> Detail:
         """A number in words that name the whole range in which it may lie."""
-        low, high = readable_range(low, high, float(detail.value))
         ends = {"low": self.language.number(low), "high": self.language.number(high)}
         name = "between" if np.isfinite([low, high]).all() else "at_least" if np.isfinite(low) else "at_most"
-        if low == high or not np.isfinite([low, high]).any():
-            return detail
         return replace(detail, text=" ".join(self.language.say(f"letters.{name}", unit=detail.unit, **ends).split()))
 
     def held(self, person: int) -> list[Attribute]:

@@ -260,6 +260,12 @@ def _refuse_unknown_arithmetic(model: ExactModel) -> None:
         )
     parts = model.parts
     if parts is not None and parts.recipe is None and parts.stored_images is None:
+        if model.train.on_disk:
+            raise UnsupportedModelError(
+                "Expected rows in memory for the promise 'certified' about a pipeline, whose proof is about what the "
+                "pipeline makes of each row, got rows on the disk, of which that is not kept; read them with "
+                "pandas.read_parquet and give from_pipeline the frame, or use the promise 'retrained'."
+            )
         raise UnsupportedModelError(
             "Expected a model with the rows that its pipeline makes for the promise 'certified', got one read from a "
             "file of an earlier version, in which they are not kept; read it with LogisticModel.load(path, "

@@ -25,15 +25,12 @@ from rocerf.models.model import ExactModel, LinearModel
 from rocerf.recourse.asked import handed_out
 from rocerf.recourse.gate import Gate
 from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
-from rocerf.recourse.ranges_asked import end_where_asked
+from rocerf.recourse.ranges_asked import end_where_asked, far_from
 from rocerf.recourse.ranges_onwards import Ends, widen_onwards
 from rocerf.types import Array, Mask
 
 #: Corners of a box that are looked at one by one; of larger boxes those where all numbers are at the same end.
 MOST_CORNERS = 32
-
-#: A number in place of an end that is not there, in widths of the training rows: what a corner is asked at.
-FAR = 10.0
 
 #: What is left of an answer's room above the margin, for rounding.
 SPARE = 1e-5
@@ -111,7 +108,7 @@ def _ranges(
     low, high = np.where(wide, np.ceil(low), low), np.where(wide, np.floor(high), high)
     fits = (low <= points) & (points <= high)
     low, high = np.where(fits, low, points), np.where(fits, high, points)
-    end_where_asked(model, points, whole, _far(model, points), spent, low, high)
+    end_where_asked(model, points, whole, far_from(model, points), spent, low, high)
     _keep_relations(points, allowed, low, high)
     for person in range(len(points)):
         one = np.array([person])
@@ -119,10 +116,6 @@ def _ranges(
         if not _holds(gate, model, points[one], allowed.of(one), low[person], high[person], without, frames):
             low[person], high[person] = points[person], points[person]
     return Ranges(low, high)
-
-
-def _far(model: ExactModel, points: Array) -> Array:
-    return np.asarray(FAR * (np.abs(points) + np.asarray(model.train.spread)))
 
 
 def _widen_to_bins(model: LinearModel, points: Array, changed: Mask, low: Array, high: Array) -> None:
@@ -165,7 +158,7 @@ def _holds(
     wide = np.flatnonzero(high > low)
     if not len(wide):
         return True
-    far = _far(model, point)[0]
+    far = far_from(model, point)[0]
     ends = np.stack([np.maximum(low, point[0] - far), np.minimum(high, point[0] + far)])
     few = 2 ** len(wide) <= MOST_CORNERS
     sides = np.array(list(product((0, 1), repeat=len(wide))) if few else [[side] * len(wide) for side in (0, 1)])

@@ -32,8 +32,16 @@ SAME, SAME_NARROW = 2e-7, 1e-5
 #: Differences between scores that are rounding, relative to them.
 ROUNDING = 1e-12
 
+#: A number in place of an end that is not there, in widths of the training rows.
+FAR = 10.0
+
 #: Training rows that tell what is usual in a column, and the least that is, as a share of the largest.
 SOME_ROWS, NEARLY_EMPTY = 1_000, 1e-6
+
+
+def far_from(model: ExactModel, points: Array) -> Array:
+    """How far from points (P, d) columns other than of whole numbers are asked about, (P, d)."""
+    return np.asarray(FAR * (np.abs(points) + np.asarray(model.train.spread)))
 
 
 def end_where_asked(
@@ -57,7 +65,7 @@ def end_where_asked(
     for column in np.flatnonzero((high > low).any(axis=0)).tolist():
         people = np.flatnonzero(high[:, column] > low[:, column])
         ends = low[people, column], high[people, column]
-        values = _whole_numbers(*ends) if whole[column] else _numbers(numbers, points[people, column], *ends)
+        values = whole_numbers(*ends) if whole[column] else numbers_to_ask(numbers, points[people, column], *ends)
         good, scores = _as_known(model, points[people[0]], column, values)
         for person in people.tolist():
             own = points[person, column]
@@ -83,12 +91,12 @@ def _around(values: Array, good: Mask, own: float, low: float, high: float) -> t
     return float(values[below][down].min(initial=own)), float(values[above][up].max(initial=own))
 
 
-def _whole_numbers(low: Array, high: Array) -> Array:
+def whole_numbers(low: Array, high: Array) -> Array:
     """Every whole number of these ranges, once."""
     return np.unique(np.concatenate([np.arange(np.ceil(a), np.floor(b) + 1) for a, b in zip(low, high, strict=True)]))
 
 
-def _numbers(written: Array, points: Array, low: Array, high: Array) -> Array:
+def numbers_to_ask(written: Array, points: Array, low: Array, high: Array) -> Array:
     """Numbers to ask within these ranges: those written somewhere with their neighbours, whole ones, a grid, ends."""
     least, most = float(low.min()), float(high.max())
     written = written[(written >= least) & (written <= most)]

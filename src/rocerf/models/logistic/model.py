@@ -387,8 +387,12 @@ class LogisticModel(ExactModel):
         return class_counts(self.train, self.objective.weights)
 
     def removable_class(self, k: int) -> Any | None:
-        """A label all of whose rows k deletions could remove, if retraining then has no optimum."""
-        return super().removable_class(k) if self.objective.free_intercept else None
+        """A label all of whose rows k deletions could remove, if there is then no model.
+
+        Without a free intercept the optimum of one class exists, but scikit-learn's estimators fit no such rows.
+        """
+        alone = not self.objective.free_intercept and self.retraining != "own"
+        return None if alone else super().removable_class(k)
 
     def own_rows(self) -> pd.DataFrame:
         """The training rows in the user's own columns, gaps included."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -13,6 +14,30 @@ from rocerf.types import Array, Mask, Places
 
 #: A relation may be missed by this much, relative to the size of its terms: the rounding of a sum.
 ROUNDING = 1e-9
+
+
+@lru_cache(maxsize=2**16)
+def step_value(anchor: float, step: float, count: int) -> float:
+    """So many steps from an anchor, in decimals, as people count.
+
+    A bin may begin at 0.3, and the number beside it is of another bin.
+
+    >>> step_value(0.1, 0.1, 2), 0.1 + 2 * 0.1
+    (0.3, 0.30000000000000004)
+    """
+    if anchor.is_integer() and step.is_integer():
+        return anchor + step * count
+    return float(Decimal(repr(anchor)) + count * Decimal(repr(step)))
+
+
+def step_values(anchors: Array | float, steps: Array | float, counts: Array) -> Array:
+    """:func:`step_value` of arrays; infinite where the count is."""
+    found = np.asarray(anchors + steps * counts, np.float64)
+    parts = np.broadcast_arrays(anchors, steps, counts)
+    for place in zip(*np.nonzero(np.isfinite(found)), strict=True):
+        anchor, step, count = (part[place] for part in parts)
+        found[place] = step_value(float(anchor), float(step), int(count))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +239,10 @@ class FeasibleSet:
             return self.clip(X)
         steps, (least, most) = rules.spacing, self._ends
         places = np.rint((X - self.anchors) / steps)
-        on_steps = self.anchors + steps * np.clip(places, least, most)
+        on_steps = X.copy()
+        moves = self.stepped & np.isfinite(X)
+        whole = np.broadcast_to(steps, X.shape)[moves]
+        on_steps[moves] = step_values(self.anchors[moves], whole, np.clip(places, least, most)[moves])
         stays = self.loose & ((most < least) | (np.abs(X - self.X0) <= np.abs(X - on_steps)))
         on_steps = np.where(stays | (np.abs(on_steps - self.X0) <= ROUNDING * steps), self.X0, on_steps)
         X = self.clip(np.where(self.stepped, on_steps, X))  # a last step may miss its bound by rounding

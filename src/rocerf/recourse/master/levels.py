@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from rocerf.recourse.costs.cost import Cost
-from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
+from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet, step_values
 from rocerf.types import Array, Mask, Places
 
 
@@ -164,10 +164,10 @@ def _on_steps(allowed: FeasibleSet, j: int, low: Array, high: Array) -> tuple[Ar
     least, most = np.ceil((low - start) / step - ROUNDING), np.floor((high - start) / step + ROUNDING)
     # Rounding may take a step that is just beyond a threshold: it must be inside.
     bounds = allowed.lower[0, j], allowed.upper[0, j]
-    least = np.where((start + step * least < low) & (low > bounds[0]), least + 1.0, least)
-    most = np.where((start + step * most > high) & (high < bounds[1]), most - 1.0, most)
+    least = np.where((step_values(start, step, least) < low) & (low > bounds[0]), least + 1.0, least)
+    most = np.where((step_values(start, step, most) > high) & (high < bounds[1]), most - 1.0, most)
     place = np.clip(np.rint((own - start) / step), least, np.maximum(most, least))
-    values = np.clip(start + step * place, *bounds)
+    values = np.clip(step_values(start, step, place), *bounds)
     values = np.where(np.abs(values - own) <= ROUNDING * step, own, values)
     stays = (low <= own) & (own <= high)
     return np.where(stays, own, values), np.asarray(stays | (most >= least))

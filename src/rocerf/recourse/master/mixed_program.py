@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.cells import Cell, Cells
-from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet
+from rocerf.recourse.master.feasible_set import ROUNDING, FeasibleSet, step_value
 from rocerf.recourse.master.highs import minimised
 from rocerf.types import Array, Places
 
@@ -62,7 +64,7 @@ class Program:
         if cells is not None:
             for j in cells.lift.pieces:
                 if self.moving[j]:
-                    self._choose(j, cells.of(j, float(low[j]), float(high[j])))
+                    self._choose(j, self._on_steps(j, cells.of(j, float(low[j]), float(high[j]))))
         self._rules()
         self._prices()
 
@@ -89,6 +91,22 @@ class Program:
         ends = 0.0, away + least, away + most
         self.lower[j], self.upper[j] = min(ends) / unit, max(ends) / unit
         self._chosen[j] = stays, count
+
+    def _on_steps(self, j: int, cells: list[Cell]) -> list[Cell]:
+        """Cells of column j that end at its steps: one that lies beside a cell by a rounding error is not inside."""
+        if not (self.stepped[j] or self.loose[j]):
+            return cells
+        start, step = float(self.allowed.anchors[0, j]), float(self.allowed.rules.spacing[j])  # type: ignore[union-attr]
+        own, found = float(self.x0[j]), []
+        for cell in cells:
+            least, most = ceil((cell.low - start) / step - ROUNDING), floor((cell.high - start) / step + ROUNDING)
+            least += step_value(start, step, least) < cell.low
+            most -= step_value(start, step, most) > cell.high
+            if least <= most and not cell.own:
+                found.append(Cell(step_value(start, step, least), step_value(start, step, most)))
+            if cell.low <= own <= cell.high and not (found and found[-1].low <= own <= found[-1].high):
+                found.append(Cell(own, own, own=True))
+        return found
 
     def _choose(self, j: int, cells: list[Cell]) -> None:
         """Column j lies in one of these cells: a 0/1 variable each, and how far inside it."""
@@ -332,12 +350,13 @@ class Program:
 
     def point(self, z: Array) -> Array:
         """The point of schema space, own values and whole numbers to the last digit."""
-        d = len(self.x0)
-        values = np.where(self.stepped, self.base + self.unit * np.rint(z[:d]), self.base + self.unit * z[:d])
+        values = self.base + self.unit * z[: len(self.x0)]
+        for j in np.flatnonzero(self.stepped).tolist():
+            values[j] = step_value(float(self.base[j]), float(self.unit[j]), round(float(z[j])))
         values = np.where(np.isnan(self.fixed_value), values, self.fixed_value)
         for j, (stays, count) in self._chosen.items():
-            away = float(self.allowed.rules.steps[j]) * np.rint(z[count])  # type: ignore[union-attr]
-            values[j] = self.x0[j] if z[stays] > 0.5 else self.allowed.anchors[0, j] + away
+            start, step = float(self.allowed.anchors[0, j]), float(self.allowed.rules.steps[j])  # type: ignore[union-attr]
+            values[j] = self.x0[j] if z[stays] > 0.5 else step_value(start, step, round(float(z[count])))
         # A move below a billionth of the column's scale is the solver's rounding.
         still = self.continuous & (np.abs(values - self.x0) <= 1e-9 * self.cost.scale)
         values = np.where(still, self.x0, values)
