@@ -30,8 +30,9 @@ class Effort:
 
     A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
     Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that changed nothing,
-    or ``most_kicks``. ``beam`` is the number of sets that grow side by side on small problems, ``swaps`` the number of
-    swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small problems, none elsewhere if 0),
+    or ``most_kicks``. ``beam`` is the number of sets that grow side by side where at most ``beam_depth`` rows go, or on small
+    problems, of whom ``beam_ends`` are looked at for exchanges, ``swaps`` the number of swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small
+    problems, none elsewhere if 0),
     ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further searches in a row, each
     from fresh starts, a point must withstand before the promise ``retrained`` is given. A walk ends where the set it
     turns to has all but a share ``near`` of its rows in common with the present one, or with the worst one found from
@@ -50,6 +51,8 @@ class Effort:
     kicks: int = 0
     most_kicks: int = 0
     beam: int = 0
+    beam_depth: int = 0
+    beam_ends: int = 0
     group_starts: int = 0
     swaps: int = 0
     swap_width: int = 4
@@ -81,7 +84,9 @@ _THOROUGH = Effort(
     relaxation_steps=12,
     kicks=10,
     most_kicks=60,
-    beam=10,
+    beam=32,
+    beam_depth=24,
+    beam_ends=6,
     swaps=6,
     swap_width=5,
     brute_force=20_000,
@@ -123,7 +128,9 @@ EFFORTS = {
             group_starts=3,
             kicks=6,
             most_kicks=24,
-            beam=6,
+            beam=16,
+            beam_depth=12,
+            beam_ends=3,
             swaps=4,
             swap_width=3,
             brute_force=500,

@@ -5,8 +5,9 @@ model (rows in the set by what keeping them out does), exchange rows for more ha
 falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and how the set grows:
 
 * ``relinearise``: from the leverage-corrected first-order set of the full model;
-* ``greedy``: the set grows in blocks, with retraining between blocks; on small problems row by row, several sets side
-  by side;
+* ``greedy``: the set grows in blocks, with retraining between blocks;
+* ``beams``: several sets grow side by side, row by row, each row rated at the model retrained without the set
+  (:mod:`rocerf.deletion.together`; ``greedy`` on small problems, where every extension is truly retrained);
 * ``adaptive``: adaptive greedy, the set grows row by row (many rows: in blocks) with retraining after each, and nothing
   leaves it; by first order and with leverage;
 * ``relaxation``: Frank and Wolfe over row weights in [0, 1], rounded to the k heaviest;
@@ -14,7 +15,7 @@ falls. They differ in where they start (:mod:`rocerf.deletion.starts`) and how t
 * ``groups``: from the holders of a rare value, by label (:mod:`rocerf.deletion.rare_groups`);
 * ``random``: from first-order sets with noise on the harms (seeded);
 * ``kicks``: a random part of the best set so far is forgotten and grows again;
-* ``swap``: from the best set so far, exchanges of one row, each one truly retrained;
+* ``swap``: from the best set so far, exchanges of one row, rated without the row that goes, each one truly retrained;
 * ``brute force``: all sets, where they are few.
 
 On the way models are retrained approximately, enough to choose; whatever is reported has been retrained to convergence.
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
@@ -37,6 +38,7 @@ from rocerf.deletion.finding import Finding
 from rocerf.deletion.harms import Harms
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.starts import FullModelHarms, starts_of
+from rocerf.deletion.together import MOST_LEAVING, exchanges, side_by_side
 from rocerf.passes import chunks
 from rocerf.types import Array, Places
 
@@ -49,6 +51,9 @@ FORGOTTEN = (0.5, 0.1, 0.3)
 #: By which share of the drop the end of a walk is above the best set known, from which it is not retrained fully; and
 #: the same, with so many columns, where models retrained approximately are further off.
 CLEAR_LOSER, WIDE_LOSER, WIDE = 1e-5, 0.05, 256
+
+#: A point, a set, and the model retrained without it.
+_Standing = tuple[int, Places, Array]
 
 #: Up to this many rows times deletions a problem is small: every exchange is tried, and beams are affordable.
 FEW_ROWS = 400
@@ -152,6 +157,7 @@ class _Block:
     effort: Effort
     floor: Array
     finding: Finding
+    ends: list[_Standing] = field(default_factory=list)
 
     @property
     def few_rows(self) -> bool:
@@ -235,18 +241,36 @@ class _Block:
         return thetas
 
     def grow_beams(self) -> None:
-        """On small problems: sets grow by a row at a time, every extension truly retrained; the lowest go on."""
-        for point in self.finding.open(self.floor) if self.effort.beam and self.few_rows else ():
-            frontier = [np.empty(0, np.intp)]
-            for _ in range(self.k):
-                grown: dict[bytes, Places] = {}
-                for chosen in frontier:
-                    for row in np.setdiff1d(np.arange(len(self.models.X)), chosen):
-                        candidate = np.sort(np.append(chosen, row))
-                        grown[candidate.tobytes()] = candidate
-                sets = list(grown.values())
-                scores = np.concatenate([self._scores(point, sets[part]) for part in chunks(len(sets), BEAM_BATCH)])
-                frontier = [sets[place] for place in np.argsort(scores, kind="stable")[: self.effort.beam]]
+        """Sets grow by a row at a time, several side by side. On small problems every extension is truly retrained."""
+        points = self.finding.open(self.floor)
+        if not self.effort.beam or not len(points):
+            return
+        if self.few_rows:
+            for point in points:
+                self._grow_truly(int(point))
+        elif 1 < self.k <= self.effort.beam_depth:
+            found = side_by_side(self.models, self.directions[points], self.k, self.effort.beam)
+            owners = np.repeat(points, [len(own) for own in found])
+            grown = Deletions.of([chosen for own in found for chosen in own], self.k)
+            self.finding.unseen(owners, grown.keys())
+            thetas = self._consider(owners, self.models.first_guess(grown), grown, "beams")
+            scores = np.einsum("ij,ij->i", self.directions[owners], thetas)
+            for point in points:
+                own_ends = np.flatnonzero(owners == point)
+                lowest = own_ends[np.argsort(scores[own_ends], kind="stable")[: self.effort.beam_ends]]
+                self.ends += [(int(point), grown.members(int(end)), thetas[end]) for end in lowest]
+
+    def _grow_truly(self, point: int) -> None:
+        frontier = [np.empty(0, np.intp)]
+        for _ in range(self.k):
+            grown: dict[bytes, Places] = {}
+            for chosen in frontier:
+                for row in np.setdiff1d(np.arange(len(self.models.X)), chosen):
+                    candidate = np.sort(np.append(chosen, row))
+                    grown[candidate.tobytes()] = candidate
+            sets = list(grown.values())
+            scores = np.concatenate([self._scores(point, sets[part]) for part in chunks(len(sets), BEAM_BATCH)])
+            frontier = [sets[place] for place in np.argsort(scores, kind="stable")[: self.effort.beam]]
 
     def _scores(self, point: int, sets: list[Places]) -> Array:
         """Retrain without each of these sets and report it; the scores at the point."""
@@ -275,46 +299,62 @@ class _Block:
             idle[points] = np.where(finding.scores[points] < before - 1e-12, 0, idle[points] + 1)
 
     def swap(self) -> None:
-        """Rounds of single exchanges for the points that the last one helped."""
-        points = self.finding.open(self.floor)
-        for _ in range(self.effort.swaps if self.few_rows or self.effort.swap_width else 0):
-            if not len(points):
+        """Rounds of single exchanges, from the worst set of every point and from the ends of its beams, while they help."""
+        finding = self.finding
+        if not self.few_rows and not self.effort.swap_width:
+            return
+        standing = [(int(point), finding.sets[point], finding.thetas[point]) for point in finding.open(self.floor)]
+        standing += [end for end in self.ends if not np.array_equal(end[1], finding.sets[end[0]])]
+        for _ in range(self.effort.swaps):
+            open_ = set(finding.open(self.floor).tolist())
+            standing = self._swapped([one for one in standing if one[0] in open_])
+            if not standing:
                 return
-            points = np.intersect1d(self._swapped(points), self.finding.open(self.floor))
 
-    def _swapped(self, points: Places) -> Places:
-        """Try exchanges of the least harmful rows of each set for the most harmful outside; the points it helped."""
-        models, finding = self.models, self.finding
-        present = Deletions.of([finding.sets[point] for point in points], self.k)
-        thetas = finding.thetas[points]
+    def _swapped(self, standing: list[_Standing]) -> list[_Standing]:
+        """Try exchanges of a row of each set for one outside, truly retrained; where those stand that it helped."""
+        if not standing:
+            return []
+        models = self.models
+        points, thetas = np.array([one[0] for one in standing]), np.stack([one[2] for one in standing])
+        sets, toward = [one[1] for one in standing], self.directions[points]
+        present = Deletions.of(sets, self.k)
         look = models.look(thetas, present)
-        harms = models.harms(look, thetas, present, self.directions[points], leverage=True)
-        places, sets = [], []
-        for place, point in enumerate(points):
-            candidates = self._exchanges(finding.sets[point], harms, place)
-            if candidates:
-                keys = Deletions.of(candidates, self.k).keys()
-                for news in finding.unseen(np.full(len(candidates), point), keys):
-                    places.append(place)
-                    sets.append(candidates[news])
-        before = finding.scores[points].copy()
-        where = np.array(places, np.intp)
-        for part in chunks(len(sets), TRY_BATCH) if sets else ():
-            deletions, own = Deletions.of(sets[part], self.k), where[part]
+        harms = models.harms(look, thetas, present, toward, leverage=True)
+        places, tried = [], []
+        for place, candidates in enumerate(self._exchanges(sets, toward, harms)):
+            keys = Deletions.of(candidates, self.k).keys()
+            for news in self.finding.unseen(np.full(len(candidates), points[place]), keys):
+                places.append(place)
+                tried.append(candidates[news])
+        where, best = np.array(places, np.intp), np.einsum("ij,ij->i", toward, thetas)
+        moved: dict[int, _Standing] = {}
+        for part in chunks(len(tried), TRY_BATCH) if tried else ():
+            deletions, own = Deletions.of(tried[part], self.k), where[part]
             guess = models.carried(thetas[own], look.hessians[own], present[own], deletions)
-            self._consider(points[own], guess, deletions, "swap")
-        return points[finding.scores[points] < before - 1e-12]
+            found = self._consider(points[own], guess, deletions, "swap")
+            scores = np.einsum("ij,ij->i", toward[own], found)
+            for place, score, chosen, theta in zip(own, scores, tried[part], found, strict=True):
+                if score < best[place] - 1e-12:
+                    best[place], moved[int(place)] = score, (int(points[place]), np.sort(chosen), theta)
+        return list(moved.values())
 
-    def _exchanges(self, chosen: Places, harms: Harms, place: int) -> list[Places]:
-        """The sets that differ from this one by one row: all of them on small problems, else the most promising."""
-        if self.few_rows:
-            outside, leaving = np.setdiff1d(np.arange(len(self.models.X)), chosen), chosen
-        else:
-            width = self.effort.swap_width
-            outside = harms.tempting(place, chosen, width)
-            leaving = chosen[np.argsort(-harms.at(place, chosen), kind="stable")[:width]]
-        options = [np.setdiff1d(chosen, [row]) for row in leaving] + ([chosen] if len(chosen) < self.k else [])
-        return [np.append(rest, row) for rest in options for row in outside]
+    def _exchanges(self, sets: list[Places], toward: Array, harms: Harms) -> list[list[Places]]:
+        """The sets that differ from each of these by one row: all on small problems, else the most promising.
+
+        ``harms`` are those of the models without these sets: rows go that do least. ``toward`` (m, p) are the directions
+        of their points.
+        """
+        if not self.few_rows:
+            least = [np.argsort(-harms.at(place, rows), kind="stable") for place, rows in enumerate(sets)]
+            leaving = [rows[order[:MOST_LEAVING]] for rows, order in zip(sets, least, strict=True)]
+            return exchanges(self.models, toward, sets, leaving, self.k, self.effort.swap_width**2)
+        everything = []
+        for chosen in sets:
+            options = [np.setdiff1d(chosen, [row]) for row in chosen] + ([chosen] if len(chosen) < self.k else [])
+            outside = np.setdiff1d(np.arange(len(self.models.X)), chosen)
+            everything.append([np.append(rest, row) for rest in options for row in outside])
+        return everything
 
     def try_all(self) -> None:
         """Retrain after every deletion of at most k rows; the models serve all points of the block."""
