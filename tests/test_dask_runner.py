@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -140,6 +141,18 @@ def test_an_address_is_taken_as_it_is(client: Any, german: tuple[TrainingSet, Tr
         found = LogisticModel.fit(disk)
     np.testing.assert_allclose(found.theta, LogisticModel.fit(memory).theta, atol=1e-9)
     with pytest.raises(OptionError, match="address of a scheduler"), running("dask"):
+        pass
+
+
+def test_clients_that_cannot_be_used(client: Any) -> None:
+    async def given() -> None:
+        async with distributed.Client(client.scheduler.address, asynchronous=True) as other:
+            with running(other):
+                pass
+
+    with pytest.raises(OptionError, match="got an asynchronous one"):
+        asyncio.run(given())
+    with pytest.raises(OptionError, match="or a Dask client, got LocalCluster"), running(client.cluster):
         pass
 
 
