@@ -285,7 +285,7 @@ def _seconds_after_load(explainer: Rocerf, people: Array) -> dict[str, float]:
 
 def slowest_after_load(speed: dict[str, Any]) -> float:
     """Processor seconds of load and answer together."""
-    return max(row["load_processor"] + row["answer_processor"] for row in speed["one_after_load"].values())
+    return float(max(row["load_processor"] + row["answer_processor"] for row in speed["one_after_load"].values()))
 
 
 def _batched_seconds(models: Any, model: rocerf.LogisticModel, deleted: list[Any]) -> float:
@@ -309,8 +309,8 @@ def told_speed() -> dict[str, Any]:
         f"{speed['passes_a_person_without_shared_pool']:.0f}; one retraining takes "
         f"{speed['passes_of_one_retraining_in_a_batch']:.1f} passes in a batch, "
         f"{speed['passes_of_one_retraining_alone']:.0f} alone; load and one new person together at most "
-        f"{slowest_after_load(speed):.2f} s of the processor (limit {LIMIT_AFTER_LOAD}), {new['answer_clock']:.2f} s by "
-        "the clock for the person"
+        f"{slowest_after_load(speed):.2f} s of the processor (limit {LIMIT_AFTER_LOAD}), {new['answer_clock']:.2f} s "
+        "by the clock for the person"
     )
     return speed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -143,6 +144,18 @@ def test_an_address_is_taken_as_it_is(client: Any, german: tuple[TrainingSet, Tr
         pass
 
 
+def test_clients_that_cannot_be_used(client: Any) -> None:
+    async def given() -> None:
+        async with distributed.Client(client.scheduler.address, asynchronous=True) as other:
+            with running(other):
+                pass
+
+    with pytest.raises(OptionError, match="got an asynchronous one"):
+        asyncio.run(given())
+    with pytest.raises(OptionError, match="or a Dask client, got LocalCluster"), running(client.cluster):
+        pass
+
+
 def test_rows_in_memory_are_not_sent() -> None:
     small, large = random_training_set(0, n=50), np.zeros((1000, 200))
     assert packed(lambda rows: small.X[rows]) is not None
@@ -213,17 +226,34 @@ def test_an_error_of_the_pass_itself_comes_out(client: Any) -> None:
         DaskRunner(client).run(own, lambda one, two: one + two, chunks(40, 2))
 
 
-def test_a_partition_that_changes_is_refused(client: Any, german: tuple[TrainingSet, TrainingSet]) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("other numbers", "changed meanwhile"),
+        ("other row groups", "a readable table at .*part-006.*row group"),
+        ("gone", "Expected the partition .*part-006.*, found no such file"),
+        ("cut off", "a readable table at .*part-006"),
+    ],
+)
+def test_a_partition_that_changes_is_refused(
+    client: Any, german: tuple[TrainingSet, TrainingSet], change: str, said: str
+) -> None:
     import pandas as pd
 
     disk, _ = german
     path = Path(disk.X.table.pieces[-1].name)
     table = pd.read_parquet(path)
-    table[disk.columns[0]] += 1.0
-    table.to_parquet(path, index=False)
-    with running(client), pytest.raises(FileFormatError, match="changed meanwhile"):
+    if change == "other numbers":
+        table[disk.columns[0]] += 1.0
+        table.to_parquet(path, index=False, row_group_size=100)
+    elif change == "other row groups":
+        table.to_parquet(path, index=False)
+    elif change == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:100])
+    with running(client), pytest.raises(FileFormatError, match=said):
         LogisticModel.fit(disk, scale=False)
-    path.unlink()
 
 
 def test_a_scheduler_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,8 +115,9 @@ def _speed_and_reach() -> str:
     return (
         f"Time: all {call['people']:,} denied people of Adult get `first_order` in one call, {call['floors']:.1f} "
         f"times the floor of the arithmetic ({first_ms:.2f} processor ms a person); `retrained` takes "
-        f"{speed['passes_a_person']:.0f} gradient passes over the rows a person ({later_ms:.0f} ms), and one new person "
-        f"after `load`, of an explainer that has answered nobody, {1000 * new['answer_processor']:.0f} processor ms. Proof: for every "
+        f"{speed['passes_a_person']:.0f} gradient passes over the rows a person ({later_ms:.0f} ms), and one new "
+        f"person after `load`, of an explainer that has answered nobody, {1000 * new['answer_processor']:.0f} "
+        "processor ms. Proof: for every "
         f"deletion of at most {proven['k']} of Adult's rows the certified drop of the score is "
         f"{proven['ratio']['median']:.2f} times the worst one found (median)."
     )

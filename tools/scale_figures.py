@@ -238,15 +238,12 @@ def _paper_lines(disk: Mapping[str, Any]) -> Iterator[str]:
             f"first**: larger "
             "chunks and fewer tasks a thread are the remedy."
         )
-    groups, way = ROWS / 50_000, 880
+    groups, way, files = ROWS / 50_000, 52, 100  # a pickled table of 200 row groups has 10 kB
+    table = groups * way + files * 1000
     yield (
         f"- **Network.** A pass sends each worker its parameters (34 kB) and the way to the table, about {way} "
-        f"bytes a row "
-        f"group: {groups * way / 1e6:.0f} MB for {groups:,.0f} row groups, {groups * way * 100 / 1e9:.1f} GB to "
-        f"100 machines, so "
-        f"row groups must be larger there (a million rows: {ROWS / 1e6 * way * 100 / 1e6:.0f} MB). Gradients "
-        f"come back as "
-        "17 kB a merge."
+        f"bytes a row group and a kilobyte a file: {table / 1e6:.1f} MB for {groups:,.0f} row groups in {files} files, "
+        f"{table * 100 / 1e6:.0f} MB to 100 machines. Gradients come back as 17 kB a merge."
     )
     kept, entry = 1.5 * k, 13
     yield (

@@ -40,7 +40,7 @@ PATIENCE, RETRIES = 30.0, 3
 
 #: Seconds between looks at who works on a pass, and without anybody who does, though there are workers, after which it
 #: is sent again.
-LOOK, STRANDED = 2.0, 6.0
+LOOK, STRANDED = 2.0, 10.0
 
 
 def distributed() -> Any:

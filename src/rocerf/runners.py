@@ -29,6 +29,9 @@ def running(runner: Any = "auto", *, scheduler: str | None = None) -> Iterator[N
     """
     if scheduler is not None and runner not in ("auto", "dask"):
         raise OptionError(f"Expected a scheduler only with the runner 'dask', got it with {runner!r}; drop one.")
+    if isinstance(runner, str) and runner not in (*RUNNERS, "auto", "dask"):
+        names = ", ".join((*RUNNERS, "auto"))
+        raise OptionError(f"Expected one of the runners {names} and dask, got {runner!r}; choose one of them.")
     if runner == "dask" and scheduler is None:
         raise OptionError("Expected the address of a scheduler with the runner 'dask', got none; give it.")
     if scheduler is not None:
@@ -52,9 +55,14 @@ def running(runner: Any = "auto", *, scheduler: str | None = None) -> Iterator[N
 
 def _runner_of(given: Any) -> Any:
     """A Dask client as a runner, or a runner as it is."""
-    if type(given).__module__.split(".")[0] == "distributed":
+    if type(given).__module__.split(".")[0] == "distributed" and hasattr(given, "scatter"):
         from rocerf.dask_runner import DaskRunner
 
+        if given.asynchronous:
+            raise OptionError(
+                "Expected a Dask client whose calls wait for their answers, got an asynchronous one; make another with "
+                "distributed.Client(client.scheduler.address)."
+            )
         return DaskRunner(given)
     if not callable(getattr(given, "run", None)):
         names = ", ".join(("auto", "dask", *RUNNERS))

@@ -241,11 +241,24 @@ def test_a_spoiled_partition(table: pd.DataFrame, change: str, error: type, said
         on_disk(folder)
 
 
+def test_a_damaged_page_of_a_file_with_checksums(table: pd.DataFrame, tmp_path: Path) -> None:
+    """Whose numbers would be other ones, in silence."""
+    path = tmp_path / "rows.parquet"
+    plain = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(pa.table({name: table[name] for name in table.columns}), path, **plain)
+    assert on_disk(path).checksum == in_memory(table).checksum
+    data = bytearray(path.read_bytes())
+    data[400] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match="rows.parquet.*CRC"):
+        on_disk(path)
+
+
 def test_a_first_partition_without_a_column(table: pd.DataFrame, tmp_path: Path) -> None:
     """Which says what the columns are: the others must not lose theirs in silence."""
     folder = written(table, tmp_path / "rows", 5)
     table.iloc[:46].drop(columns="x1").to_parquet(folder / "part-000.parquet", index=False)
-    with pytest.raises(ColumnError, match="got 'x1' besides in .*part-001"):
+    with pytest.raises(ColumnError, match=r"got 'x1' besides in .*part-001"):
         on_disk(folder)
     assert on_disk(folder, columns=["x0", "x2"]).columns == ("x0", "x2")
 

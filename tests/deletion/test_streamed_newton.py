@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from problems import random_training_set, refused_people
-from rocerf import Adversary, LogisticModel, TrainingSet, load_dataset
+from rocerf import Adversary, LogisticModel, Rocerf, TrainingSet, load_dataset
 from rocerf.deletion import batched_newton, hessians, rare_groups, streamed_newton, streamed_rows, threshold_pass
 from rocerf.deletion.batched_newton import BatchedNewton
 from rocerf.deletion.deletions import Deletions
 from rocerf.deletion.rare_groups import RareGroups
 from rocerf.deletion.streamed_newton import StreamedNewton
+from rocerf.deletion.streamed_rows import Lengths
 from rocerf.deletion.worst_rows import k_smallest
 from rocerf.passes import using
+from rocerf.promises import Retrained
 
 OPTIONS: list[dict[str, Any]] = [{"C": 1.0}, {"gamma": 1e-3}, {"C": np.inf}, {"C": 1.0, "fit_intercept": False}]
 
@@ -144,3 +146,36 @@ def test_what_a_chunk_keeps_is_sent_as_one_part() -> None:
         parts_of = parts if both is sent else [*parts, parts[0]]
         mine, theirs = k_smallest(both.parts, 5, 3), k_smallest(parts_of, 5, 3)
         assert [mine.of(p).tolist() for p in range(5)] == [theirs.of(p).tolist() for p in range(5)]
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_lengths_of_rows_are_computed_once(on_disk: bool) -> None:
+    """Also by whoever receives them pickled; those of single rows are not kept."""
+    model = LogisticModel.fit(random_training_set(1, n=300))
+    x, curvature = model.training_design(), model.curvature()
+    truth = np.einsum("ij,ij->i", x, curvature.solve(x))
+    lengths = Lengths.of(curvature, 300, on_disk=on_disk)
+    np.testing.assert_allclose(lengths(x[[7, 3]]), truth[[7, 3]])
+    for part in (slice(0, 100), slice(50, 300), slice(0, 300)):
+        np.testing.assert_allclose(lengths.of_block(part, x[part]), truth[part])
+    np.testing.assert_array_equal(lengths.of_block(slice(0, 300), np.zeros_like(x)), lengths.of_block(slice(0, 300), x))
+    sent = pickle.dumps(lengths)
+    assert len(sent) < 3000  # not the numbers of all rows
+    there, again = pickle.loads(sent), pickle.loads(sent)
+    assert there is again
+    np.testing.assert_allclose(there.of_block(slice(0, 300), x), truth)
+    np.testing.assert_allclose(there.of_block(slice(0, 300), np.zeros_like(x)), truth)
+
+
+def test_people_whose_passes_are_shared_are_solved_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass costs nearly the same for one model and for many: no waves that begin small."""
+    model = LogisticModel.fit(random_training_set(1, n=300))
+    assert Retrained(model, 3).first_wave == 32
+    for name in ("EXACT_LEVERAGE_ROWS", "HELD"):
+        monkeypatch.setattr(batched_newton, name, 0)
+    assert Retrained(model, 3).first_wave == 256
+    asked: list[int] = []
+    whole = Adversary.attack_all
+    monkeypatch.setattr(Adversary, "attack_all", lambda self, X, **more: asked.append(len(X)) or whole(self, X, **more))
+    Rocerf(model, 3, promise="retrained", effort="quick").explain(refused_people(model, 0, 40))
+    assert asked[0] == 40

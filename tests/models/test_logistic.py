@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from problems import random_training_set, weighted_objective
 from rocerf import LogisticModel, TrainingSet
 from rocerf.errors import FileFormatError
+from rocerf.models.design import Design
 
 SETTINGS = [
     pytest.param({"C": 1.0}, id="fixed"),
@@ -164,3 +165,17 @@ def test_load_refuses_other_files(tmp_path) -> None:
     np.savez(tmp_path / "arrays.npz", theta=np.zeros(3))
     with pytest.raises(FileFormatError):
         LogisticModel.load(tmp_path / "arrays.npz")
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("rows", [0, 1, 15, 16, 33, 500])
+def test_design_rows_are_made_to_the_bit_however_many(rows: int, intercept: bool) -> None:
+    """Several are scaled as if they were one row; also into an array that is given, of any layout."""
+    rng = np.random.default_rng(rows)
+    design = Design(10.0 * rng.normal(size=7), rng.random(7) + 0.1, intercept)
+    X = rng.normal(size=(rows, 7))
+    plain = np.column_stack([(X - design.centre) / design.scale, np.ones((rows, int(intercept)))])
+    np.testing.assert_array_equal(design(X), plain)
+    for given in (np.empty_like(plain), np.empty((rows, design.width + 2))[:, 1:-1], np.empty_like(plain, order="F")):
+        assert design(np.asfortranarray(X), given) is given
+        np.testing.assert_array_equal(given, plain)

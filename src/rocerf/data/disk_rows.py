@@ -172,7 +172,7 @@ def rows_left(X: Any, rows: Places) -> Any:
 
 
 def numbers_left(values: NDArray[Any], rows: Places) -> NDArray[Any]:
-    """What belongs to rows on the disk, one entry for each (n,), without that of some of them: kept on the disk, too."""
+    """Entries (n,) that belong to rows on the disk, without those of some rows; kept on the disk, too."""
     left = Left(len(values), rows)
 
     def read(start: int, stop: int) -> NDArray[Any]:

@@ -7,9 +7,11 @@ and kept in a working copy on the disk (:mod:`rocerf.storage.scratch`), which is
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike, fspath
 from typing import Any
 
@@ -35,16 +37,6 @@ def pyarrow() -> Any:
     return pa
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """A row group, or whatever else is read in one go: its rows are number ``start`` and on of the table."""
-
-    fragment: Any
-    name: str
-    start: int
-    rows: int
-
-
 @contextmanager
 def reading(name: str) -> Iterator[None]:
     """Errors of the file system and of PyArrow as ours, about what is called so."""
@@ -58,6 +50,57 @@ def reading(name: str) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split()).rstrip(".")
         raise FileFormatError(f"Expected a readable table at {name}, got an error: {said}; check the file.") from error
+
+
+class File:
+    """A file of a dataset, or whatever else it is made of, with its row groups.
+
+    Whoever receives it pickled opens it when something in it is read; if it is gone by then, the error names it.
+    """
+
+    def __init__(self, fragment: Any, name: str) -> None:
+        self._fragment, self.name = fragment, name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with reading(self.name):
+            return File, (pickle.dumps(self.fragment), self.name)
+
+    @cached_property
+    def fragment(self) -> Any:
+        """As PyArrow has it."""
+        return pickle.loads(self._fragment) if isinstance(self._fragment, bytes) else self._fragment
+
+    @cached_property
+    def groups(self) -> list[Any]:
+        """Its row groups; itself, where it has none. Their footer is read once for all of them."""
+        return list(self.fragment.split_by_row_group()) if _in_groups(self.fragment) else [self.fragment]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many rows each group has."""
+        if not _in_groups(self.fragment):
+            return [self.fragment.count_rows()]
+        # A fragment of one row group counts the rows of the whole file.
+        return [sum(part.num_rows for part in group.row_groups) for group in self.groups]
+
+
+def _in_groups(fragment: Any) -> bool:
+    return hasattr(type(fragment), "split_by_row_group")
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A row group of a file: its rows are number ``start`` and on of the table."""
+
+    file: File
+    group: int
+    start: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """The file's."""
+        return self.file.name
 
 
 def dataset_of(source: Any) -> Any:
@@ -92,9 +135,10 @@ def pieces_of(dataset: Any, needed: Sequence[str], *, no_others: bool = False) -
             _check_columns(dataset, fragment, name, needed)
             if no_others:
                 _refuse_others(dataset, fragment, name)
-            for group, rows in _groups(fragment):
+            file = File(fragment, name)
+            for group, rows in enumerate(file.sizes):
                 if rows:
-                    pieces.append(Piece(group, name, start, rows))
+                    pieces.append(Piece(file, group, start, rows))
                 start += rows
     if not pieces:
         raise DataError("Expected at least one training row, got none; check the files.")
@@ -112,14 +156,6 @@ def _fragments(dataset: Any) -> list[Any]:
             f"Expected a dataset of whole files, got another ({error}); write the rows that you filter to files of "
             "their own."
         ) from error
-
-
-def _groups(fragment: Any) -> list[tuple[Any, int]]:
-    """The row groups of a fragment with the rows of each; itself, where it has none."""
-    if not hasattr(fragment, "split_by_row_group"):
-        return [(fragment, fragment.count_rows())]
-    # A fragment of one row group counts the rows of the whole file.
-    return [(group, sum(part.num_rows for part in group.row_groups)) for group in fragment.split_by_row_group()]
 
 
 def _check_columns(dataset: Any, fragment: Any, name: str, needed: Sequence[str]) -> None:
@@ -188,10 +224,10 @@ def batches(piece: Piece, schema: Any, columns: Sequence[str]) -> Iterator[tuple
     """Batches of some columns of a piece, with the number of the first row of each; one at a time in memory."""
     how = {"use_buffered_stream": True, "pre_buffer": False, "page_checksum_verification": True}
     parquet = pyarrow().dataset.ParquetFragmentScanOptions(**how)
-    options = {"fragment_scan_options": parquet} if hasattr(piece.fragment, "row_groups") else {}
     start = piece.start
     with reading(piece.name):
-        scanned = piece.fragment.to_batches(
+        options = {"fragment_scan_options": parquet} if _in_groups(piece.file.fragment) else {}
+        scanned = piece.file.groups[piece.group].to_batches(
             schema=schema,
             columns=list(dict.fromkeys(columns)),
             batch_size=BATCH,

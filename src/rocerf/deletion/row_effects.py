@@ -168,8 +168,8 @@ class GradientsOfObjective(RowGradients):
 
     def blocks(self, rows: slice, people: int) -> Iterator[tuple[int, Array]]:
         """As :meth:`RowGradients.blocks`."""
-        for own, *found in StreamedRows.of(self.objective).blocks(rows, people):
-            yield own.start, self.objective.gradients_from(self.theta, *found)
+        for own, x, sign, weight in StreamedRows.of(self.objective).blocks(rows, people):
+            yield own.start, self.objective.gradients_from(self.theta, x, sign, weight)
 
 
 @dataclass(frozen=True, eq=False)

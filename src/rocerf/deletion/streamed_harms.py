@@ -53,7 +53,7 @@ class HarmValues(RowValues):
         parts, room = [(part.start, self.of(part)) for part in block_people(len(self))], Room()
         for own, x, sign, weight in self.rows.blocks(rows, len(self)):
             for first, people in parts:
-                yield own.start, first, people._values(x, sign, weight, room)[0]
+                yield own.start, first, people._values(x, sign, weight, own, room)[0]
 
     def put_back(self, model: int, rows: Places) -> Array:
         """Harms of rows (m,) that are out, for one model: what keeping them out does; (m,)."""
@@ -63,9 +63,9 @@ class HarmValues(RowValues):
         return np.asarray(values[0] if levers is None else values[0] * _out(levers[0]))
 
     def _values(
-        self, x: Array, sign: Array, weight: Array | float, room: Room | None = None
+        self, x: Array, sign: Array, weight: Array | float, own: slice | None = None, room: Room | None = None
     ) -> tuple[Array, Array | None]:
-        """Harms (M, m) of rows at hand, and their leverages; in a ``room``, which the next block is written over."""
+        """Harms (M, m) of rows at hand, and their leverages; of a block, which these rows are, in its ``room``."""
         room, loss, shape = room or Room(), self.rows.loss, (len(self), len(x))
         signed = np.multiply(x, sign[:, None], out=room("signed", *x.shape))
         pulls = loss.quick_pull(np.matmul(self.thetas, signed.T, out=room("pulls", *shape)))
@@ -78,7 +78,7 @@ class HarmValues(RowValues):
         if self.lengths is None:
             return harms, None
         levers = loss.curvature_of_pull(pulls)
-        levers *= self.lengths(x) * weight
+        levers *= (self.lengths(x) if own is None else self.lengths.of_block(own, x)) * weight
         kept_in = np.minimum(levers, MOST_LEVERAGE, out=room("kept in", *shape))
         harms /= np.subtract(1.0, kept_in, out=kept_in)
         return harms, levers

@@ -52,7 +52,7 @@ class StreamedNewton(BatchedNewton):
         self.weights: Any = RowArray(self.rows.weight, len(self.rows))
         self.penalised, self.loss = objective.penalised, objective.loss
         self.theta, self.curvature = model.theta, model.curvature()
-        self.lengths = Lengths.of(self.curvature)
+        self.lengths = Lengths.of(self.curvature, len(self.rows), on_disk=model.train.on_disk)
 
     @cached_property
     def squares(self) -> Squares:
@@ -218,7 +218,7 @@ class _Alone:
 
     def __call__(self, rows: slice) -> tuple[list[Places], list[Array]]:
         x = self.rows[rows]
-        leverages = self.rows.weight(rows) * self.rows.loss.curvature(x @ self.theta) * self.lengths(x)
+        leverages = self.rows.weight(rows) * self.rows.loss.curvature(x @ self.theta) * self.lengths.of_block(rows, x)
         leverages *= len(self.rows)
         found = np.flatnonzero(leverages > ALONE * SAMPLE)
         return [rows.start + found], [leverages[found]]

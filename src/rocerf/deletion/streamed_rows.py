@@ -6,8 +6,11 @@ Whoever receives them pickled finds the rows for itself where these are on the d
 
 from __future__ import annotations
 
+import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from rocerf.models.logistic.curvature import Curvature
 from rocerf.models.logistic.objective import LogisticObjective
 from rocerf.models.loss import Loss
 from rocerf.passes import Room, chunks
+from rocerf.storage.scratch import Scratch
 from rocerf.types import Array, Places
 
 #: Rows of a chunk of a pass.
@@ -74,21 +78,56 @@ class StreamedRows:
             yield own, x, 1.0 - 2.0 * labels[part], self.weight(own)
 
 
-@dataclass(frozen=True, eq=False)
 class Lengths:
-    """``x_i'H^-1 x_i`` of rows at a model with this curvature, computed where they are needed."""
+    """``x_i'H^-1 x_i`` of rows at a model with this curvature; those of a walk are kept, as the next one asks again.
 
-    whitening: Array
+    Rows on the disk have theirs on the disk. Whoever receives them pickled keeps those that it comes across.
+    """
+
+    def __init__(self, whitening: Array, rows: int, on_disk: bool, token: str = "") -> None:
+        self.whitening, self.on_disk, self.token = whitening, on_disk, token or uuid.uuid4().hex
+        self._kept = Scratch((rows,), np.float64) if on_disk else None
+        self._values = np.zeros(rows) if self._kept is None else self._kept.values
 
     @classmethod
-    def of(cls, curvature: Curvature) -> Lengths:
+    def of(cls, curvature: Curvature, rows: int, *, on_disk: bool) -> Lengths:
         """In the norm of a curvature."""
-        return cls(np.ascontiguousarray(curvature.whiten(np.eye(curvature.width))))
+        return cls(np.ascontiguousarray(curvature.whiten(np.eye(curvature.width))), rows, on_disk)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (self.token, self.whitening, len(self._values), self.on_disk)
 
     def __call__(self, x: Array) -> Array:
         """Of design rows (m, p); (m,)."""
         white = x @ self.whitening
         return np.asarray(np.einsum("ij,ij->i", white, white))
+
+    def of_block(self, rows: slice, x: Array) -> Array:
+        """Of neighbouring rows, which are these; (m,)."""
+        known = self._values[rows]
+        if not known.all():  # 0 as long as nobody asked
+            known = self(x)
+            if self._kept is None:
+                self._values[rows] = known
+            else:
+                self._kept.write(rows.start, known)
+        return known
+
+
+#: The last lengths that came from other processes, and how many of them are kept.
+_RECEIVED: OrderedDict[str, Lengths] = OrderedDict()
+_OPENING = Lock()
+KEPT = 4
+
+
+def _received(token: str, whitening: Array, rows: int, on_disk: bool) -> Lengths:
+    """Lengths that were sent here: those at hand, with what is known of them, or new ones."""
+    with _OPENING:
+        if token not in _RECEIVED:
+            _RECEIVED[token] = Lengths(whitening, rows, on_disk, token)
+            while len(_RECEIVED) > KEPT:
+                _RECEIVED.popitem(last=False)
+        return _RECEIVED[token]
 
 
 class RowArray:

@@ -98,13 +98,14 @@ class WorstRows:
 
     def smallest(self, k: int) -> WorstRows:
         """The k smallest of each person's."""
-        if self.counts.max(initial=0) <= k:
-            return self
-        return _joined([self.among(people)._smallest(k) for people in _parts(self.counts)], len(self))
+        groups = _parts(self.counts)
+        if len(groups) == 1 or self.counts.max() <= k:
+            return self._smallest(k)
+        return _joined([self.among(people)._smallest(k) for people in groups], len(self))
 
     def _smallest(self, k: int) -> WorstRows:
         counts, first, owners = self.counts, self.starts[:-1], self.owners
-        if counts.max() <= k:
+        if counts.max(initial=0) <= k:
             return self
         table = np.full((len(self), int(counts.max())), np.inf)
         table[owners, np.arange(len(owners)) - first[owners]] = self.values

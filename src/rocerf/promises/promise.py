@@ -106,6 +106,8 @@ class Promise(ABC):
     share: float | None = None
     #: How hard it searches, where it does.
     effort: str | None = None
+    #: People that are solved for together at first where it learns from each; then twice as many, and so on.
+    first_wave: int = 32
     #: Points that a solver by search may read for a person; None: as many as it usually does.
     most_reads: int | None = None
     model: Classifier

@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.adversary import Adversary
 from rocerf.deletion.attacks import Attacks
+from rocerf.deletion.batched_attack import MOST_TOGETHER
+from rocerf.deletion.batched_newton import streams
 from rocerf.errors import OptionError
 from rocerf.models.logistic.ensemble import LinearEnsemble
 from rocerf.models.model import ExactModel
@@ -87,6 +89,8 @@ class Retrained(ExactRetraining):
         if not 0 <= slack < 1:
             raise OptionError(f"Expected slack to be a share of the drop from 0 up to 1, got {slack}.")
         super().__init__(model, k)
+        if streams(model.frozen):  # what a pass costs is nearly the same for few and for many
+            self.first_wave = MOST_TOGETHER
         self.slack = slack
         self.effort = effort
         self.adversary = Adversary(model, k, effort=effort, seed=seed)

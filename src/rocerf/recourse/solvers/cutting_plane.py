@@ -21,9 +21,6 @@ from rocerf.recourse.master.master import Master
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Mask, Places, Progress
 
-#: Places in the first wave of a promise that learns; each further wave is twice as large.
-FIRST_WAVE = 32
-
 #: Rounds in which cuts are shared: later ones are about what only a reading tells.
 SHARED_ROUNDS = 2
 
@@ -47,7 +44,7 @@ def solve_by_cuts(
     """
     solution = Solution.blank(*master.X0.shape)
     done = 0
-    for wave in _waves(len(master.X0), isinstance(promise, Learning)):
+    for wave in _waves(len(master.X0), promise.first_wave if isinstance(promise, Learning) else len(master.X0)):
         _solve_wave(promise, master, delta, wave, solution, max_rounds, _shifted(progress, done, len(master.X0)))
         done += len(wave)
     # What was found for later people may refute a point given to an earlier one: such people come once more. A promise
@@ -100,8 +97,8 @@ def _lower(solution: Solution, people: Places, reading: Reading) -> None:
         solution.worst_ids[people[place]] = reading.worst_ids(int(place))
 
 
-def _waves(people: int, learns: bool) -> Iterator[Places]:
-    start, size = 0, FIRST_WAVE if learns else max(people, 1)
+def _waves(people: int, first: int) -> Iterator[Places]:
+    start, size = 0, max(first, 1)
     while start < people:
         yield np.arange(start, min(start + size, people))
         start, size = start + size, 2 * size
