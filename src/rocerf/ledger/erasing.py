@@ -54,7 +54,8 @@ def shared_notes(
     session: Session, core: Core, models: Models, people: People, batch: BatchRow, asked: Sequence[RequestRow]
 ) -> dict[int, set[Any]]:
     """Ids of rows that went and are noted of somebody who stays: two people may share a row, and it went for both."""
-    if batch.rows == 0:
+    # Gone where another worker was quicker: then nothing of this one is kept anyway.
+    if batch.rows == 0 or session.get(ArtefactRow, batch.version_before) is None:
         return {}
     assert batch.version_before is not None
     own = models.ids(session, batch.version_before)
