@@ -13,7 +13,8 @@ from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingCla
 
 from length import share
 from problems import random_training_set, refused_people
-from rocerf import EstimatorModel, FeatureSchema, Rocerf, Status
+from rocerf import EstimatorModel, FeatureSchema, Rocerf, Status, load_dataset
+from rocerf.explainer.preparation import points_for
 from rocerf.models.trees.scored import ScoredTrees
 from rocerf.promises import FreshStarts, Plain, Promise, Simulated, simulated
 from rocerf.promises.promise import Reading
@@ -194,6 +195,18 @@ def test_bounds_of_promises_are_never_below_their_values(
         assert (made.ceiling(scores[some], some) >= values - 1e-9).all()
     for place in np.flatnonzero(answers.answered):
         assert made.read(answers.matrix[[place]]).foreseen[0] >= 0
+
+
+def test_a_margin_is_chosen_at_points_that_keep_the_rules() -> None:
+    data = load_dataset("german")
+    model = EstimatorModel.fit(GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=0), data.train)
+    explainer = Rocerf(model, 4, promise=Simulated(shaping=3, choosing=3, checking=3), schema=data.schema)
+    promise: Any = explainer.promise
+    refused = data.train.X[model.predict(data.train.X) == 0][:6]
+    points = points_for(explainer, promise.at(1.0), refused, 0.0)
+    found = np.isfinite(points).all(axis=1)
+    assert found.sum() >= 4
+    assert FeasibleSet.around(refused[found], data.schema).holds(points[found]).all()
 
 
 def test_answers_of_plain_trees_are_proven_and_relations_kept() -> None:

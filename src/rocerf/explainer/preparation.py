@@ -11,6 +11,7 @@ import numpy as np
 from rocerf.progress import say_before
 from rocerf.promises.promise import Promise
 from rocerf.promises.stages import in_turn
+from rocerf.recourse.solvers.solving import SOLVERS
 from rocerf.types import Array, Progress
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def points_for(explainer: Rocerf, promise: Promise, X0: Array, delta: float) -> 
     """Recourse under a promise for people (P, d) outside any request; missing where there is none.
 
     Steps, categories and limits on changes are relaxed: these points only choose a margin, and hundreds of
-    mixed-integer programs at each margin tried would take longer than everything else.
+    mixed-integer programs at each margin tried would take longer than everything else. Over trees they are kept: rules
+    leave fewer levels to choose among, and what trees say of half a category says nothing of the points that leave.
     """
     problem = explainer.problem(X0)
-    if problem.mixed.any() and explainer.solver != "cells":
+    if problem.mixed.any() and SOLVERS[explainer.solver].needs != "trees":
         problem = replace(problem, cost=explainer.cost.relaxed(), allowed=problem.allowed.boxes())
     possible = np.flatnonzero(~problem.allowed.empty)
     points = np.full(X0.shape, np.nan)

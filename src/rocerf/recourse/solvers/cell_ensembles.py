@@ -102,6 +102,19 @@ class Ensembles:
             good[left] = raw[place, left] >= self.need[model]
         return good & self.bearable(raw) if self.together else good
 
+    def slack(self, choices: Places) -> Array:
+        """By how much the one that is lowest exceeds what those asked must add up to at choices (m, A), (m,)."""
+        lowest = np.full(len(choices), np.inf)
+        for model, reachable in self.active():
+            if np.isfinite(self.need[model]):
+                lowest = np.minimum(lowest, reachable.at(choices) - self.need[model])
+        return lowest
+
+    @property
+    def size(self) -> int:
+        """Leaves of those asked."""
+        return sum(len(reachable.values) for _, reachable in self.active())
+
     def bearable(self, raw: Array) -> Mask:
         """Whether the value may reach the aim where those asked add up to this at most, (asked, P) -> (P,)."""
         if not self.together:

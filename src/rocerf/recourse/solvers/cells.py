@@ -25,18 +25,19 @@ from rocerf.promises.promise import OverTrees, Promise
 from rocerf.recourse.master.level_rules import affordable
 from rocerf.recourse.master.levels import Levels
 from rocerf.recourse.master.master import Master
+from rocerf.recourse.solvers.cell_choices import climbed, pulled
 from rocerf.recourse.solvers.cell_ensembles import Ensembles
 from rocerf.recourse.solvers.search import solve_by_search
 from rocerf.recourse.solvers.solution import GUARD, Outcome, Solution
 from rocerf.types import Array, Mask, Places, Progress
 
-#: Entries of masks read for one person at most: what bounds the time (about 3e8 a second).
-WORK = 1_500_000_000
+#: Leaves looked at for one person at most, one for each level and tree: what bounds the time (about 1e8 a second).
+WORK = 800_000_000
 
 #: Training rows tried as first answers, and how many of them are then improved.
 FIRST, IMPROVED = 512, 3
 
-#: What a look at the levels of a node costs besides, in entries of masks.
+#: What a look at the levels of a node costs besides, in such leaves.
 OVERHEAD = 4_000
 
 #: A cost must be lower by this share to count as lower.
@@ -169,15 +170,20 @@ class _Cells:
     # --- a first answer, to have a cost to beat ----------------------------------------------------------
 
     def _first_answer(self) -> None:
-        """Try training rows, made cheaper."""
+        """Try training rows, made cheaper; where none is accepted, those nearest to it, changed until they are."""
         step = max(1, -(-len(self.anchors) // FIRST))
         for _ in range(IMPROVED):
             choices = np.unique(self.levels.nearest(self.anchors[::step]), axis=0)
             accepted = choices[self._accepted(choices)]
             if not len(accepted):
+                nearest = choices[np.argsort(-self._slack(choices), kind="stable")[:IMPROVED]]
+                nearer = np.array([climbed(self.levels, choice, self._slack) for choice in nearest])
+                accepted = nearer[self._accepted(nearer)]
+            if not len(accepted):
                 return
             cost = self.levels.parts[accepted].sum(axis=1)
-            improved = [self._pulled(choice) for choice in accepted[np.argsort(cost, kind="stable")[:IMPROVED]]]
+            cheapest = accepted[np.argsort(cost, kind="stable")[:IMPROVED]]
+            improved = [pulled(self.levels, choice, self._accepted) for choice in cheapest]
             improved.sort(key=lambda choice: float(self.levels.parts[choice].sum()))
             if sum(self._try(choice) for choice in improved):  # all of them
                 return
@@ -186,28 +192,12 @@ class _Cells:
             self._recut()
 
     def _accepted(self, choices: Places) -> Mask:
-        self.work -= len(choices) * sum(len(reachable.values) for _, reachable in self.ensembles.active())
+        self.work -= len(choices) * self.ensembles.size
         return self.ensembles.accepted(choices)
 
-    def _pulled(self, choice: Places) -> Places:
-        """The choice with levels made cheaper one by one as long as all ensembles accept."""
-        choice = choice.copy()
-        for _ in range(2):
-            before = choice.copy()
-            order = np.argsort(-self.levels.parts[choice], kind="stable")
-            for axis in order:
-                own = np.flatnonzero(self.levels.axis == axis)
-                cheaper = own[self.levels.parts[own] < self.levels.parts[choice[axis]]]
-                if not len(cheaper):
-                    continue
-                tried = np.tile(choice, (len(cheaper), 1))
-                tried[:, axis] = cheaper
-                good = cheaper[self._accepted(tried)]
-                if len(good):
-                    choice[axis] = good[self.levels.parts[good].argmin()]
-            if (choice == before).all():
-                break
-        return choice
+    def _slack(self, choices: Places) -> Array:
+        self.work -= len(choices) * self.ensembles.size
+        return self.ensembles.slack(choices)
 
     def _try(self, choice: Places) -> bool:
         """Read the promise at a choice, if it obeys the rules and would be cheaper; whether it holds."""
