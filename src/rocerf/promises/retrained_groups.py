@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rocerf.deletion.cover import SERVES, serving, shared_worst
 from rocerf.deletion.efforts import EFFORTS
-from rocerf.deletion.group_attack import refits_differ, seed_for
+from rocerf.deletion.group_attack import EACH_ROW, refits_differ, seed_for
 from rocerf.deletion.groups import Groups
 from rocerf.deletion.guesses import Guesses
 from rocerf.models.ensembles import SmoothEnsemble
@@ -221,13 +221,43 @@ class RetrainedGroups(PoolTrees, Promise):
             known = len(self.pool)
             if harms is not None:
                 self._retrain_for(name, harms, 1.0)
-            if len(self.pool) > known:
-                found, group = self._steps.lowest(self.pool, X[holding], first=known)
-                lower = found < values[holding]
-                values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
+            self._lower(values, worst, X, holding, known)
+        holding = np.flatnonzero(values >= 0)
+        if self._alone is not None and len(holding):
+            known = len(self.pool)
+            self._retrain_each_row(self._alone, X[holding], values[holding])
+            self._lower(values, worst, X, holding, known)
         self._drops += [float(np.maximum(today - values, 0.0).sum()), float(len(X))]
         if progress is not None:
             progress(len(searches), len(searches))
+
+    def _lower(self, values: Array, worst: Places, X: Array, holding: Places, known: int) -> None:
+        """Take over what groups from ``known`` on say of the points (P, d) that are still ``holding``."""
+        if len(self.pool) > known:
+            found, group = self._steps.lowest(self.pool, X[holding], first=known)
+            lower = found < values[holding]
+            values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
+
+    @cached_property
+    def _alone(self) -> Groups | None:
+        """A model without each row alone, where rows are few and training again always gives the same model."""
+        rows = len(self.model.train)
+        if self.random or self.k < 1 or rows > EFFORTS[self.effort].groups.each_row:
+            return None
+        sets = [np.array([row], np.intp) for row in range(rows)]
+        return Groups().retrain(self.model, sets, 1, seed=seed_for(self._stream, 2), starts=1)
+
+    def _retrain_each_row(self, alone: Groups, X: Array, values: Array) -> None:
+        """The rows that alone bring points (P, d) below their values join the pool, and those together that do most."""
+        scores = alone.outcomes(X).means
+        worst = scores.argmin(axis=0)
+        lower = np.unique(worst[scores.min(axis=0) < values])
+        known = {rows.tobytes() for rows in self.pool.sets}
+        new = [alone.sets[row] for row in lower.tolist() if alone.sets[row].tobytes() not in known]
+        if new:
+            self.pool.retrain(self.model, new, 1, seed=seed_for(self._stream, len(self.pool)), starts=STARTS)
+        harms = (scores - self.pool.of(0).scores(X)[:1]).T
+        self._retrain_for(EACH_ROW, harms, 1.0)
 
     def _step_harms(self, name: str, X: Array, worst: Places) -> Array | None:
         """Harms of points (P, d) whose worst groups (P,) are known, by one search; (P, n), or None if it has none."""
