@@ -13,8 +13,8 @@ class GroupEffort:
 
     ``others`` models of other starts propose sets, each set tried is retrained from ``starts`` fresh starts, ``rounds``
     times again at models retrained without the worst set, and the worst one found from ``confirming`` further starts,
-    which report it. Where all sets are at most ``brute_force``, all are tried. Where training again always gives the same
-    model and there are at most ``each_row`` rows, every row is deleted alone: what that does is known then, not guessed.
+    which report it. Where all sets are at most ``brute_force``, all are tried. Where training again always gives the
+    same model and there are at most ``each_row`` rows, every row is deleted alone.
     """
 
     searches: tuple[str, ...]

@@ -15,6 +15,7 @@ from math import comb
 import numpy as np
 
 from rocerf.deletion.attacks import Attacks, Search
+from rocerf.deletion.each_row import EACH_ROW
 from rocerf.deletion.efforts import GroupEffort
 from rocerf.deletion.groups import Groups, Outcomes
 from rocerf.deletion.guesses import Guesses, worst_sets
@@ -30,9 +31,6 @@ COMPARED = 256
 
 #: Times as many rounds where training again always gives the same model: a set is then retrained but once.
 WITHOUT_CHANCE = 4
-
-#: The search that deletes every row alone.
-EACH_ROW = "each row"
 
 #: Where the seeds of different uses are set apart.
 BASE, OTHERS, CONFIRMING = 1, 2, 3
