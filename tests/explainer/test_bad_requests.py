@@ -396,7 +396,7 @@ def test_a_class_may_vanish_where_the_intercept_is_penalised_or_absent(how: str)
     train = TrainingSet(X, y, favourable="granted")
     if how == "liblinear":
         fitted = LogisticRegression(solver="liblinear", tol=1e-10, max_iter=10_000).fit(X, y)
-        model = LogisticModel.from_sklearn(fitted, train)
+        model = LogisticModel.from_sklearn(fitted, train, retraining="exact")  # scikit-learn could not
     else:
         model = LogisticModel.fit(train, C=1.0, fit_intercept=False)
     recourse = first_order(model, 4).explain(PERSON)[0]

@@ -9,6 +9,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -93,13 +94,38 @@ def test_a_calibration_is_a_threshold_on_the_score_below_it(method: str, thresho
     calibrated = CalibratedClassifierCV(usual(), method=method, cv=3, ensemble=False).fit(frame, y.to_numpy())
     model = rocerf.from_pipeline(calibrated, frame, y, threshold=threshold, favourable=favourable)
     chance = calibrated.predict_proba(frame)[:, favourable]
-    np.testing.assert_array_equal(model.predict(frame), (chance >= threshold).astype(int))
+    # A threshold that is said is reached; of 0.5, which is the classifier's own, its own predict says who is accepted.
+    accepted = chance >= threshold if threshold != 0.5 else calibrated.predict(frame) == favourable
+    np.testing.assert_array_equal(model.predict(frame), accepted)
     assert any("calibration stays" in said for said in model.assumptions())
-    people = frame[chance < threshold].head(3)
+    people = frame[~accepted].head(3)
     answers = Rocerf(model, 1, cost="l1").explain(people)
     assert answers.answered.any()
     points = answers.points[answers.answered]
     assert (calibrated.predict_proba(points)[:, favourable] >= threshold).all()
+
+
+@pytest.mark.parametrize("favourable", [0, 1])
+@pytest.mark.parametrize("own_threshold", [False, True])
+def test_who_stands_on_a_level_of_one_half_is_told_what_predict_says(favourable: int, own_threshold: bool) -> None:
+    """Isotonic calibrations stay at 0.5 over whole ranges, where scikit-learn chooses the first class."""
+    frame = pd.DataFrame({"income": np.arange(80.0)})
+    y = np.repeat([0, 1], 40)
+    y[30:50:2], y[31:50:2] = 1, 0  # among incomes of 30 to 50 every second one
+    below = FrozenEstimator(LogisticRegression().fit(frame, y))
+    calibrated: Any = CalibratedClassifierCV(below, method="isotonic", ensemble=False)
+    if own_threshold:
+        calibrated = FixedThresholdClassifier(calibrated, threshold=0.5)
+    calibrated.fit(frame, y)
+    level = calibrated.predict_proba(frame)[:, 1] == 0.5
+    assert level.sum() > 5
+    model = rocerf.from_pipeline(calibrated, frame, y, favourable=favourable, retraining="exact")
+    np.testing.assert_array_equal(model.predict(frame), calibrated.predict(frame) == favourable)
+    people = frame[calibrated.predict(frame) != favourable].iloc[::5]
+    for promise in ("plain", "retrained"):
+        answers = Rocerf(model, None if promise == "plain" else 1, promise=promise).explain(people)
+        assert answers.answered.any()
+        assert (calibrated.predict(answers.points[answers.answered]) == favourable).all()
 
 
 def test_a_calibration_inside_a_pipeline_and_one_that_accepts_nobody() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import rocerf
 from own_fits import PIPELINES, K, audited, fitted, loans, refitted_scores
@@ -292,3 +293,22 @@ def test_nothing_is_promised_about_a_class_that_the_users_own_estimator_could_no
     assert answers.answered.any()
     assert rocerf.evaluation.worst_case_validity(exact, answers.points, 2) == 1.0
     assert rocerf.evaluation.worst_case_validity(exact, answers.points, 2, refit="own") == 0.0
+
+
+def test_no_budget_is_proven_that_the_users_own_refit_undoes() -> None:
+    """Points of exact proofs stand at the boundary, where a fit that stops at its tolerance may refuse them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=150), "b": rng.gamma(2, 2, 150), "c": rng.normal(size=150)})
+    y = (frame["a"] + frame["b"] / 3 - 1 + rng.normal(size=150) > 0.2).astype(int).to_numpy()
+    pipeline = make_pipeline(MinMaxScaler(), LogisticRegression(C=100)).fit(frame, y)
+    exact, own = (rocerf.from_pipeline(pipeline, frame, y, retraining=rule) for rule in ("exact", "own"))
+    points = Rocerf(exact, 1, promise="certified").explain(frame[pipeline.predict(frame) == 0].head(30)).points
+    rows, asked = pipeline[0].transform(frame), pipeline[0].transform(points)
+    holds = np.ones(30, bool)
+    for row in range(150):
+        holds &= clone(pipeline[1]).fit(np.delete(rows, row, 0), np.delete(y, row)).predict(asked) == 1
+    assert not holds.all()
+    assert (Rocerf(exact, 1).removal_budget(points).certified >= 1).all()
+    budget = Rocerf(own, 1).removal_budget(points)
+    assert (budget.certified[~holds] < 1).all()
+    assert "leaves room for what the user's own estimator was measured to be off" in str(budget)

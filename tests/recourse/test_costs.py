@@ -6,12 +6,14 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from rocerf import CostTable, FeatureSchema, LogisticModel, Rocerf, TrainingSet
 from rocerf.data.schema import Feature
 from rocerf.errors import OptionError
+from rocerf.recourse.costs.percentile import percentiles
 from rocerf.recourse.costs.registry import cost_named
 from schema_problems import COSTS, Problem, cost_of, problems
 
@@ -209,3 +211,26 @@ def test_without_a_schema_columns_of_zeros_and_ones_are_answers() -> None:
 def test_what_is_no_cost(cost: Any) -> None:
     with pytest.raises(OptionError, match="Expected cost to be one of l2, l1, mad, percentile or a CostTable"):
         cost_named(cost, TRAIN, SCHEMA)
+
+
+def test_percentiles_of_whole_numbers_stand_at_whole_numbers_and_answers_are_the_cheapest() -> None:
+    """Interpolated between two rows with 1, a level came out a rounding error beside 1, as a step of no width: what a
+    program reckoned with was not the cost, and answers that it called the cheapest were dearer than others."""
+    rng = np.random.default_rng(338)
+    rows = rng.integers(0, 6, size=(60, 2)).astype(float)
+    y = (rows @ [1.0, -0.8] + rng.normal(size=60) < 0).astype(int)
+    for count in range(40, 61):
+        values, heights = percentiles(rows[:count, 0], 1.0, 1.0)
+        assert np.diff(values).min() > 1e-9
+        assert (np.diff(heights) > 0).all()
+    schema = FeatureSchema([Feature(name, "integer", lower=0, upper=5) for name in ("u", "v")])
+    grid = np.array(list(itertools.product(range(6), repeat=2)), float)
+    for count in range(30, 61, 2):
+        train = TrainingSet(pd.DataFrame(rows[:count], columns=["u", "v"]), y[:count])
+        explainer = Rocerf(LogisticModel.fit(train), promise="plain", schema=schema, cost="percentile")
+        accepted = grid[explainer.model.predict(grid) == 1]
+        found = explainer.explain(grid[explainer.model.predict(grid) == 0])
+        assert found.answered.all()
+        for x0, cost, gap in zip(found.people, found.costs, found.gaps, strict=True):
+            cheapest = explainer.cost.of(accepted, np.broadcast_to(x0, accepted.shape)).min()
+            assert cost == pytest.approx(cheapest, abs=1e-9) or gap >= 1 - cheapest / cost - 1e-9

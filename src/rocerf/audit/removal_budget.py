@@ -33,6 +33,9 @@ class RemovalBudget:
     one less than the smallest deletion that was found to break the point; where it equals ``tried``, none was found up
     to that many. ``proofs`` are the numbers of deletions for which a proof was made and closed.
 
+    ``own`` marks a model that its user's own estimator retrains, which stops short of the optimum: deletions are looked
+    for with exact retraining, and what counts as proven leaves room for what that estimator was measured to be off.
+
     Of a network or another estimator nothing is proven, and a deletion breaks a point where less than a ``share`` of
     ``models`` retrained without it accept the point; -1 also where less do that are retrained on all rows.
     """
@@ -43,6 +46,7 @@ class RemovalBudget:
     proofs: tuple[int, ...]
     share: float | None = None
     models: int = 1
+    own: bool = False
 
     def __len__(self) -> int:
         return len(self.found)
@@ -58,7 +62,9 @@ class RemovalBudget:
         """The figures in a sentence."""
         accepted, shared = self.found >= 0, self.share is not None
         without = "audit.without_shared_point" if shared else "audit.without_point"
-        rest = "" if accepted.all() else Said.of(without, count=int((~accepted).sum()))
+        rest: Any = "" if accepted.all() else Said.of(without, count=int((~accepted).sum()))
+        if self.own and accepted.any():
+            rest = Said.of("audit.budget_own", rest=rest)
         if not accepted.any():
             return Said.of("audit.no_points", rest=rest)
         proven, found = self.certified[accepted], self.found[accepted]
@@ -77,14 +83,17 @@ class RemovalBudget:
         return self.sentence
 
 
-def _quick_proofs(model: ExactModel) -> list[Promise]:
+def _quick_proofs(model: ExactModel, seed: int) -> list[Promise]:
     """The proof for one deletion, where it is quick to make and the model is one that proofs can be about."""
-    if len(model.train) > QUICK_PROOF_ROWS:
+    unmeasured = model.retraining == "own" and model.own_refit is None  # how far its user's own fits are off
+    if len(model.train) > QUICK_PROOF_ROWS or unmeasured:
         return []
     try:
-        return [Certified(model, 1)]
+        proof = Certified(model, 1)
     except (OptionError, UnsupportedModelError):  # preprocessing fitted again, less than double precision
         return []
+    proof.allow_for_own_fits(seed)
+    return [proof]
 
 
 def removal_budget(
@@ -114,16 +123,17 @@ def removal_budget(
             "leave it out."
         )
     if proofs is None:
-        proofs = [given] if given is not None and given.proven else _quick_proofs(model)
+        proofs = [given] if given is not None and given.proven else _quick_proofs(model, seed)
     certified = np.where(model.score(X) >= 0, 0, -1).astype(np.intp)
     closed = [proof for proof in proofs if proof.impossible() is None]
     for proof in closed:
         if len(X):
-            holds = proof.bound(X) >= 0
+            holds = (proof.bound(X) >= 0) & (proof.check(X, X) >= 0)  # the second leaves room for the user's own fits
             certified[holds] = np.maximum(certified[holds], proof.k)
     certified = np.minimum(certified, most)  # what is asked for: more is not looked at
     found = largest_survived(model, X, most, effort=effort or "normal", seed=seed, progress=progress)
-    return RemovalBudget(certified, found, most, tuple(sorted(proof.k for proof in closed)))
+    own = model.retraining == "own"
+    return RemovalBudget(certified, found, most, tuple(sorted(proof.k for proof in closed)), own=own)
 
 
 def _share_of(given: Promise | None) -> float:

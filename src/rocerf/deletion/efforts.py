@@ -13,7 +13,8 @@ class GroupEffort:
 
     ``others`` models of other starts propose sets, each set tried is retrained from ``starts`` fresh starts, ``rounds``
     times again at models retrained without the worst set, and the worst one found from ``confirming`` further starts,
-    which report it. Where all sets are at most ``brute_force``, all are tried.
+    which report it. Where all sets are at most ``brute_force``, all are tried. Where training again always gives the
+    same model and there are at most ``each_row`` rows, every row is deleted alone.
     """
 
     searches: tuple[str, ...]
@@ -22,6 +23,7 @@ class GroupEffort:
     rounds: int = 0
     confirming: int = 8
     brute_force: int = 0
+    each_row: int = 300
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ _THOROUGH = Effort(
         rounds=2,
         confirming=20,
         brute_force=500,
+        each_row=1000,
     ),
 )
 
@@ -107,7 +110,7 @@ EFFORTS = {
         ("relinearise",),
         rounds=6,
         patience=1,
-        groups=GroupEffort(("first proposal",), others=0, starts=3, confirming=0),
+        groups=GroupEffort(("first proposal",), others=0, starts=3, confirming=0, each_row=150),
     ),
     "normal": Effort(
         "normal",

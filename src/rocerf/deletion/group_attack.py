@@ -15,6 +15,7 @@ from math import comb
 import numpy as np
 
 from rocerf.deletion.attacks import Attacks, Search
+from rocerf.deletion.each_row import EACH_ROW
 from rocerf.deletion.efforts import GroupEffort
 from rocerf.deletion.groups import Groups, Outcomes
 from rocerf.deletion.guesses import Guesses, worst_sets
@@ -114,6 +115,7 @@ class _Hunt:
         differ = refits_differ(self.groups, model)
         self.starts, self.confirming = (effort.starts, effort.confirming) if differ else (1, 0)
         self.rounds = effort.rounds if differ else WITHOUT_CHANCE * effort.rounds
+        self._each_row = not differ and len(model.train) <= effort.each_row
         others = other_starts(model, effort.others if differ else 0, seed=seed_for(seed, OTHERS))
         self.guesses = Guesses(model, others)
         self._found: list[tuple[Places, list[Places], list[str], Places, Outcomes]] = []
@@ -141,6 +143,8 @@ class _Hunt:
     def _search(self, X: Array, known: Sequence[Places], floor: Array | None) -> None:
         if len(known):
             self._try(known, "known")
+        if self._each_row:
+            self._try_each_row(X)
         proposals = self.model.proposals
         base = self.guesses.proposed(X, proposals[0])
         self._try(worst_sets(base, self.k), proposals[0])
@@ -165,6 +169,14 @@ class _Hunt:
                     self._try(worst_sets(harms_regressed, self.k), "regression")
             if len(self.groups) == before:  # the next round would ask the same
                 return
+
+    def _try_each_row(self, X: Array) -> None:
+        """Every row alone, and of each point (P, d) those together that lower its score most so."""
+        rows = range(len(self.model.train))
+        self._try([np.array([row], np.intp) for row in rows], EACH_ROW)
+        alone = {int(chosen[0]): place for place, chosen in enumerate(self.groups.sets) if len(chosen) == 1}
+        means = self.groups.outcomes(X).means
+        self._try(worst_sets((means[[alone[row] for row in rows]] - means[0]).T, self.k), EACH_ROW)
 
     def _try(self, sets: Sequence[Places], name: str) -> None:
         """Retrain without those sets that were not yet."""

@@ -7,11 +7,12 @@ depend on who asks, so groups found for one person serve all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rocerf.models.ensembles import Ensemble
@@ -110,6 +111,31 @@ class Groups:
         """What the groups say of points (P, d)."""
         assert self.models is not None
         return Outcomes.of(self.models.scores(X), self.sizes)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Sets of rows, and models where they can be written as arrays."""
+        written = [] if self.models is None else self.models.arrays()
+        return {
+            "rows": np.concatenate([np.empty(0, np.intp), *self.sets]),
+            "set_sizes": np.array([len(rows) for rows in self.sets], np.intp),
+            "sizes": self.sizes,
+            "calls": np.array(self.calls, np.int64).reshape(-1, 4),
+            **{f"model_{place}": array for place, array in enumerate(written)},
+        }
+
+    @classmethod
+    def restored(cls, model: Refittable, found: Mapping[str, NDArray[Any]]) -> Groups:
+        """What :meth:`arrays` gave; models that could not be written are retrained from their seeds."""
+        sets = [rows.astype(np.intp) for rows in np.split(found["rows"], np.cumsum(found["set_sizes"])[:-1])]
+        stack = [found[f"model_{place}"] for place in range(sum(name.startswith("model_") for name in found))]
+        calls = [(int(seed), int(count), int(each), int(starts)) for seed, count, each, starts in found["calls"]]
+        if stack:
+            return cls(sets, found["sizes"].astype(np.intp), model.restored(stack), calls)
+        groups, first = cls(), 0
+        for seed, count, each, starts in calls:
+            groups.retrain(model, sets[first : first + count], each, seed=seed, starts=starts)
+            first += count
+        return groups
 
     def membership(self, rows: int) -> csr_array:
         """1 where a set (G) contains a row (n)."""

@@ -18,9 +18,9 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocerf.deletion.cover import SERVES, serving, shared_worst
+from rocerf.deletion.each_row import EACH_ROW, each_row_alone, harmful_alone, rows_tried_alone
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.deletion.group_attack import refits_differ, seed_for
 from rocerf.deletion.groups import Groups
@@ -137,6 +137,7 @@ class RetrainedGroups(PoolTrees, Promise):
         slopes = isinstance(self.model, Smooth)
         random = self.random if self.prepared else slopes  # most trees come out the same each time
         models = GROUPS_A_PERSON * people * (self.options.starts if random else 1)
+        models += rows_tried_alone(self.model, self.effort, random=random)
         retraining = self.model.seconds_to_retrain(models)
         checking = self._check.expected_seconds(people) if random else 0.0
         # The pool grows from nothing; of groups in steps a few are asked about most points.
@@ -221,13 +222,35 @@ class RetrainedGroups(PoolTrees, Promise):
             known = len(self.pool)
             if harms is not None:
                 self._retrain_for(name, harms, 1.0)
-            if len(self.pool) > known:
-                found, group = self._steps.lowest(self.pool, X[holding], first=known)
-                lower = found < values[holding]
-                values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
+            self._lower(values, worst, X, holding, known)
+        holding = np.flatnonzero(values >= 0)
+        if self._alone is not None and len(holding):
+            known = len(self.pool)
+            self._retrain_each_row(self._alone, X[holding], values[holding])
+            self._lower(values, worst, X, holding, known)
         self._drops += [float(np.maximum(today - values, 0.0).sum()), float(len(X))]
         if progress is not None:
             progress(len(searches), len(searches))
+
+    def _lower(self, values: Array, worst: Places, X: Array, holding: Places, known: int) -> None:
+        """Take over what groups from ``known`` on say of the points (P, d) that are still ``holding``."""
+        if len(self.pool) > known:
+            found, group = self._steps.lowest(self.pool, X[holding], first=known)
+            lower = found < values[holding]
+            values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
+
+    @cached_property
+    def _alone(self) -> Groups | None:
+        """A model without each row alone, where that is tried."""
+        tried = self.k and rows_tried_alone(self.model, self.effort, random=self.random)
+        return each_row_alone(self.model, seed_for(self._stream, 2)) if tried else None
+
+    def _retrain_each_row(self, alone: Groups, X: Array, values: Array) -> None:
+        """The rows that alone bring points (P, d) below their values join the pool, and those together that do most."""
+        new, harms = harmful_alone(alone, X, values, self.pool)
+        if new:
+            self.pool.retrain(self.model, new, 1, seed=seed_for(self._stream, len(self.pool)), starts=STARTS)
+        self._retrain_for(EACH_ROW, harms, 1.0)
 
     def _step_harms(self, name: str, X: Array, worst: Places) -> Array | None:
         """Harms of points (P, d) whose worst groups (P,) are known, by one search; (P, n), or None if it has none."""
@@ -348,18 +371,7 @@ class RetrainedGroups(PoolTrees, Promise):
         """The options and the pool: sets of rows, and models where they can be written as arrays."""
         values: dict[str, Any] = {"options": asdict(self.options), "searches": list(self._ran)}
         values["drops"] = self._drops.tolist()
-        arrays: dict[str, NDArray[Any]] = {}
-        if self._pool is not None:
-            pool = self._pool
-            arrays = {
-                "rows": np.concatenate([np.empty(0, np.intp), *pool.sets]),
-                "set_sizes": np.array([len(rows) for rows in pool.sets], np.intp),
-                "sizes": pool.sizes,
-                "calls": np.array(pool.calls, np.int64).reshape(-1, 4),
-            }
-            models = [] if pool.models is None else pool.models.arrays()
-            arrays |= {f"model_{place}": array for place, array in enumerate(models)}
-        return State(STATE_FORMAT, values, arrays)
+        return State(STATE_FORMAT, values, {} if self._pool is None else self._pool.arrays())
 
     def restore(self, state: State) -> None:
         """Take over what :meth:`state` gave; models that could not be written are retrained from their seeds."""
@@ -368,20 +380,8 @@ class RetrainedGroups(PoolTrees, Promise):
             self.effort = self.options.effort
             self._ran = dict.fromkeys(state.values["searches"])
             self._drops = np.array(state.values.get("drops", [0.0, 0.0]))
-        found = state.arrays
-        if "rows" not in found:
-            return
-        sets = [rows.astype(np.intp) for rows in np.split(found["rows"], np.cumsum(found["set_sizes"])[:-1])]
-        stack = [found[f"model_{place}"] for place in range(sum(name.startswith("model_") for name in found))]
-        calls = [(int(seed), int(count), int(each), int(starts)) for seed, count, each, starts in found["calls"]]
-        if stack:
-            self._pool = Groups(sets, found["sizes"].astype(np.intp), self.model.restored(stack), calls)
-            return
-        pool, first = Groups(), 0
-        for seed, count, each, starts in calls:
-            pool.retrain(self.model, sets[first : first + count], each, seed=seed, starts=starts)
-            first += count
-        self._pool = pool
+        if "rows" in state.arrays:
+            self._pool = Groups.restored(self.model, state.arrays)
 
     def anew(self, model: Any) -> Self:
         """The same about another model."""

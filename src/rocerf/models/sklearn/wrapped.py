@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 
 from rocerf.data.columns import plain
 from rocerf.errors import UnsupportedModelError
+from rocerf.models.sklearn.own_threshold import refuses_ties
 from rocerf.types import Array
 
 #: Halvings after which a threshold on the score is known to the last digit.
@@ -28,13 +29,15 @@ HALVINGS = 200
 class Unwrapped:
     """A pipeline, the probability from which it accepts, and what was taken off it: keys of sentences.
 
-    ``asked`` is what the user gave, but for searches: what an estimator is made of.
+    ``asked`` is what the user gave, but for searches: what an estimator is made of. ``tied`` says, once a threshold of
+    its own was seen, whether who reaches that exactly is refused.
     """
 
     pipeline: Any
     threshold: float
     asked: Any
     notes: tuple[str, ...] = ()
+    tied: bool | None = None
 
     def noting(self, note: str, **changes: Any) -> Unwrapped:
         """The same with one more note."""
@@ -60,11 +63,12 @@ def unwrapped(given: Any, threshold: float, favourable: Any) -> Unwrapped:
         elif hasattr(inside, "binning_process_") and hasattr(inside, "estimator_"):
             found = replace(found, pipeline=_scorecard(inside))
         elif (below := _calibrated(inside)) is not None:
-            place = _threshold_below(below, found.threshold, favourable)
+            tied = refuses_ties(inside, favourable, found.threshold) if found.tied is None else found.tied
+            place = _threshold_below(below, found.threshold, favourable, beyond=tied)
             found = found.noting("calibrated", pipeline=_with_last(inside, _bare(below[0])), threshold=place)
         elif (last := _thresholded(inside)) is not None:
-            place = _own_threshold(last, found.threshold, favourable)
-            found = replace(found, pipeline=_with_last(inside, last.estimator_), threshold=place)
+            place, tied = _own_threshold(last, found.threshold, favourable), refuses_ties(last, favourable, 0.5)
+            found = replace(found, pipeline=_with_last(inside, last.estimator_), threshold=place, tied=tied)
         elif (chosen := _chosen(inside)) is not None:
             found = found.noting("settings_chosen", pipeline=_with_last(inside, chosen))
         else:
@@ -178,10 +182,11 @@ def _bare(part: Any) -> Any:
     return getattr(part.estimator, "estimator", part.estimator)
 
 
-def _threshold_below(parts: list[Any], threshold: float, favourable: Any) -> float:
+def _threshold_below(parts: list[Any], threshold: float, favourable: Any, *, beyond: bool) -> float:
     """The probability, of the classifier under calibrations, from which their mean reaches the threshold.
 
-    A mean of maps of one score that never fall never falls.
+    Or goes ``beyond`` it, where who only reaches it is refused: isotonic calibrations stay at 0.5 over whole ranges. A
+    mean of maps of one score that never fall never falls.
     """
     upwards = parts[0].classes[1] == favourable
 
@@ -191,7 +196,7 @@ def _threshold_below(parts: list[Any], threshold: float, favourable: Any) -> flo
         found = np.mean([_second(part.calibrators[0].predict(own)) for part in parts], axis=0, dtype=np.float64)
         return np.asarray(found if upwards else 1.0 - found)
 
-    return float(expit(_lowest(reached, threshold)))
+    return float(expit(_lowest(reached, threshold, beyond=beyond)))
 
 
 def _second(chances: Any) -> Array:
@@ -200,11 +205,13 @@ def _second(chances: Any) -> Array:
     return found[:, 1] if found.ndim == 2 and found.shape[1] == 2 else np.ravel(found)
 
 
-def _lowest(reached: Callable[[Array], Array], threshold: float) -> float:
-    """The lowest score whose calibrated probability reaches the threshold; refused where the calibration ever falls."""
+def _lowest(reached: Callable[[Array], Array], threshold: float, *, beyond: bool = False) -> float:
+    """The lowest score whose calibrated probability reaches the threshold, or goes beyond it; refused where the
+    calibration ever falls."""
     low, high = float(logit(1e-12)), float(logit(1.0 - 1e-12))
+    least = float(np.nextafter(threshold, np.inf)) if beyond else threshold
     heights = reached(np.linspace(low, high, 4001))
-    if (np.diff(heights) < 0).any() or heights[-1] < threshold:
+    if (np.diff(heights) < 0).any() or heights[-1] < least:
         falls = "falls somewhere" if (np.diff(heights) < 0).any() else f"stays below the threshold {threshold:g}"
         raise UnsupportedModelError(
             f"Expected a calibration that never falls as the score rises and reaches the threshold, got one that "
@@ -213,5 +220,5 @@ def _lowest(reached: Callable[[Array], Array], threshold: float) -> float:
         )
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if reached(np.array([middle]))[0] >= threshold else (middle, high)
+        low, high = (low, middle) if reached(np.array([middle]))[0] >= least else (middle, high)
     return high

@@ -14,6 +14,9 @@ from rocerf.types import Array
 #: Levels of the training rows between which the percentile of a value is interpolated.
 LEVELS = 101
 
+#: Levels that are off a value of the rows by no more than this share of the largest one are that value.
+SAME = 1e-12
+
 #: Ranges of the training rows over which a percentile's price is continued: farther than any bound that makes sense.
 CONTINUED = 1e4
 
@@ -63,10 +66,22 @@ class PercentileCost(Cost):
         return self.curves[column]
 
 
+def _of_rows(values: Array, rows: Array) -> Array:
+    """Levels as values of the rows, in order, where an interpolation between two alike missed them by its rounding.
+
+    >>> _of_rows(np.array([0.5, 0.9999999999999998, 1.0]), np.array([0.0, 1.0])).tolist()
+    [0.5, 1.0, 1.0]
+    """
+    above = np.clip(np.searchsorted(rows, values), 0, len(rows) - 1)
+    below = np.maximum(above - 1, 0)
+    nearest = np.where(values - rows[below] < rows[above] - values, rows[below], rows[above])
+    return np.where(np.abs(values - nearest) <= SAME * np.abs(rows[[0, -1]]).max(), nearest, values)
+
+
 def percentiles(column: Array, weight: float, spread: float) -> Curve:
     """The weighted percentile of each value of a column (n,), continued on both sides."""
     levels = np.linspace(0.0, 1.0, LEVELS)
-    values = np.quantile(column, levels)
+    values = _of_rows(np.quantile(column, levels), np.unique(column))
     knots, first, counts = np.unique(values, return_index=True, return_counts=True)
     heights = np.array([levels[start : start + count].mean() for start, count in zip(first, counts, strict=True)])
     beyond = CONTINUED * (float(knots[-1] - knots[0]) or spread)

@@ -22,7 +22,7 @@ from rocerf.models.additive import AdditiveDesign
 from rocerf.recourse.costs.cost import Cost, Norm
 from rocerf.recourse.master.cells import Cells
 from rocerf.recourse.master.feasible_set import FeasibleSet
-from rocerf.recourse.master.mixed_program import Program
+from rocerf.recourse.master.mixed_program import NO_GAP, Program
 from rocerf.recourse.master.projection import project
 from rocerf.types import Array
 
@@ -182,7 +182,9 @@ class MixedProblem:
         if solved is None:
             return Found(np.full(self.d, np.nan), False, failed=program.failed)
         point = program.polished(solved) if program.continuous.any() else program.point(solved)
-        return Found(point, True, gap=program.gap)
+        price = self._price(point)
+        unsure = 1.0 - max(program.bound, 0.0) / price if price > 0 else 0.0  # what the program itself may have missed
+        return Found(point, True, gap=max(program.gap, unsure if unsure > NO_GAP else 0.0))
 
     def _program(self, reach: float, slopes: Array, aims: Array) -> Program:
         program = Program(self.x0, self.cost, self.allowed, reach, self.cells)
