@@ -250,7 +250,7 @@ def test_a_damaged_page_of_a_file_with_checksums(table: pd.DataFrame, tmp_path: 
     data = bytearray(path.read_bytes())
     data[400] ^= 1
     path.write_bytes(data)
-    with pytest.raises(FileFormatError, match="rows.parquet.*CRC"):
+    with pytest.raises(FileFormatError, match=r"rows\.parquet.*CRC"):
         on_disk(path)
 
 

@@ -32,15 +32,14 @@ class Effort:
 
     A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the score.
     Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that changed nothing,
-    or ``most_kicks``. ``beam`` is the number of sets that grow side by side where at most ``beam_depth`` rows go, or on small
-    problems, of whom ``beam_ends`` are looked at for exchanges, ``swaps`` the number of swap rounds, each trying ``swap_width``^2 exchanges a point (all of them on small
-    problems, none elsewhere if 0),
-    ``brute_force`` the number of sets up to which all are tried. ``again`` is how many further searches in a row, each
-    from fresh starts, a point must withstand before the promise ``retrained`` is given. A walk ends where the set it
-    turns to has all but a share ``near`` of its rows in common with the present one, or with the worst one found from
-    other starts: what is left to find there is a few parts in ten thousand of the drop (0: every walk goes to its end).
-    ``groups`` is for
-    models whose retraining has no single outcome.
+    or ``most_kicks``. ``beam`` is the number of sets that grow side by side where at most ``beam_depth`` rows go, or on
+    small problems; exchanges are tried from the best ``beam_ends`` of them too. ``swaps`` is the number of swap rounds,
+    each trying ``swap_width``^2 exchanges a set (all of them on small problems, none elsewhere if 0), ``brute_force``
+    the number of sets up to which all are tried. ``again`` is how many further searches in a row, each from fresh
+    starts, a point must withstand before the promise ``retrained`` is given. A walk ends where the set it turns to has
+    all but a share ``near`` of its rows in common with the present one, or with the worst one found from other starts:
+    what is left to find there is a few parts in ten thousand of the drop (0: every walk goes to its end). ``groups`` is
+    for models whose retraining has no single outcome.
     """
 
     name: str

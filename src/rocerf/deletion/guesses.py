@@ -86,7 +86,9 @@ class Guesses:
         if groups is not self._groups:
             self._groups, self._asked = groups, {}
         found = self._asked.pop(group, None)
-        self._asked[group] = self.model.as_retrained(groups.models, int(groups.starts[group])) if found is None else found
+        self._asked[group] = (
+            self.model.as_retrained(groups.models, int(groups.starts[group])) if found is None else found
+        )
         return self._asked[group]
 
     def _let_go(self) -> None:

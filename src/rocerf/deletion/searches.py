@@ -299,7 +299,7 @@ class _Block:
             idle[points] = np.where(finding.scores[points] < before - 1e-12, 0, idle[points] + 1)
 
     def swap(self) -> None:
-        """Rounds of single exchanges, from the worst set of every point and from the ends of its beams, while they help."""
+        """Rounds of single exchanges, from the worst set of every point and the ends of its beams, while they help."""
         finding = self.finding
         if not self.few_rows and not self.effort.swap_width:
             return
@@ -342,8 +342,8 @@ class _Block:
     def _exchanges(self, sets: list[Places], toward: Array, harms: Harms) -> list[list[Places]]:
         """The sets that differ from each of these by one row: all on small problems, else the most promising.
 
-        ``harms`` are those of the models without these sets: rows go that do least. ``toward`` (m, p) are the directions
-        of their points.
+        ``harms`` are those of the models without these sets: rows go that do least. ``toward`` (m, p) are their points'
+        directions.
         """
         if not self.few_rows:
             least = [np.argsort(-harms.at(place, rows), kind="stable") for place, rows in enumerate(sets)]

@@ -25,7 +25,13 @@ Rated = tuple[float, Places]
 
 
 def rated(
-    models: BatchedNewton, directions: Array, sets: list[Places], barred: list[Places], guesses: Array, width: int, k: int
+    models: BatchedNewton,
+    directions: Array,
+    sets: list[Places],
+    barred: list[Places],
+    guesses: Array,
+    width: int,
+    k: int,
 ) -> list[list[Rated]]:
     """Each set with each of the ``width`` rows that would lower its score most, none of them barred, best first.
 
@@ -35,7 +41,7 @@ def rated(
     for part in chunks(len(sets), max(1, MOST_HARMS // len(models.X))):
         present, toward = Deletions.of(sets[part], k), directions[part]
         looked, thetas, look, astray = models.nearly(guesses[part], present, CLOSE)
-        if len(astray):  # one Newton step of the full model led away: such a set changes much, and is looked at with care
+        if len(astray):  # one Newton step of the full model led away: such a set changes much, and is given care
             thetas[astray] = models.converge(np.tile(models.theta, (len(astray), 1)), present[astray])
             for seen, anew in zip(look, models.look(thetas[astray], present[astray]), strict=True):
                 seen[astray] = anew
@@ -61,7 +67,8 @@ def side_by_side(models: BatchedNewton, directions: Array, k: int, beam: int) ->
         for owner, options in zip(owners, rated(models, directions[owners], sets, sets, guesses, beam, k), strict=True):
             for score, chosen in options:
                 key = np.sort(chosen).tobytes()
-                grown[owner][key] = min((score, chosen), grown[owner].get(key, (np.inf, chosen)), key=lambda one: one[0])
+                if key not in grown[owner] or score < grown[owner][key][0]:
+                    grown[owner][key] = score, chosen
         best = [sorted(own.values(), key=lambda one: one[0])[:beam] for own in grown]
         frontiers = [[chosen for _, chosen in own] or frontiers[place] for place, own in enumerate(best)]
     return frontiers
@@ -84,8 +91,7 @@ def exchanges(
     if rests:
         guesses = models.first_guess(Deletions.of(rests, k))
         width = max(2, tried // MOST_LEAVING + 1)
-        for owner, found in zip(
-            owners, rated(models, directions[owners], rests, barred, guesses, width, k), strict=True
-        ):
+        grown = rated(models, directions[owners], rests, barred, guesses, width, k)
+        for owner, found in zip(owners, grown, strict=True):
             options[owner] += found
     return [[chosen for _, chosen in sorted(own, key=lambda one: one[0])[:tried]] for own in options]

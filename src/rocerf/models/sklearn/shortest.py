@@ -2,8 +2,8 @@
 
 A search asks hundreds of refits about single points, and then most of the time goes into what surrounds a prediction:
 tables with names, checks of options, a job for each tree of a forest. XGBoost and LightGBM are asked through their
-boosters, a forest tree by tree, HistGradientBoosting packed (:mod:`rocerf.models.sklearn.packed`). Each is compared with
-the estimator's own answers first; where anything is not as expected, the estimator itself is asked.
+boosters, a forest tree by tree, HistGradientBoosting packed (:mod:`rocerf.models.sklearn.packed`). Each is compared
+with the estimator's own answers first; where anything is not as expected, the estimator itself is asked.
 """
 
 from __future__ import annotations

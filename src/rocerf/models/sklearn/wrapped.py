@@ -21,6 +21,9 @@ from rocerf.errors import UnsupportedModelError
 from rocerf.models.sklearn.own_threshold import refuses_ties
 from rocerf.types import Array
 
+#: How far beyond the last score that is refused the threshold lies: rows stand exactly on edges of isotonic
+#: calibrations, and their scores are known to rounding.
+EDGE = 1e-12
 #: Halvings after which a threshold on the score is known to the last digit.
 HALVINGS = 200
 
@@ -221,4 +224,4 @@ def _lowest(reached: Callable[[Array], Array], threshold: float, *, beyond: bool
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if reached(np.array([middle]))[0] >= least else (middle, high)
-    return high
+    return high + EDGE * max(1.0, abs(high)) if beyond else high

@@ -124,7 +124,7 @@ class Levels:
             mine = slice(first, first + int((self.axis == axis).sum()))
             above = (finer.low[np.ix_(theirs, at)][:, None] >= self.low[None, mine, at]).all(axis=2)
             below = (finer.high[np.ix_(theirs, at)][:, None] <= self.high[None, mine, at]).all(axis=2)
-            inside = above & below
+            inside: Mask = np.logical_and(above, below)
             found[theirs] = np.where(inside.any(axis=1), first + inside.argmax(axis=1), -1)
         return found
 

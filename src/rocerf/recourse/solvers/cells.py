@@ -265,11 +265,9 @@ class _Cells:
             joined = not self._read(node.point) and self.ensembles.join(node.point)
             return [node] if joined else [], joined
         chosen, tops = self._propagated(node)
-        if chosen is None:
+        if chosen is None or not self._beats(self._least(chosen)):
             return [], False
         choice = self.levels.cheapest(chosen)
-        if not self._beats(float(self.levels.parts[choice].sum())):
-            return [], False
         single = int(chosen.sum()) == len(self.levels.starts)
         if not self._accepted(choice[None])[0]:
             return ([] if single else self._split(node, chosen, tops, choice)), False
