@@ -132,15 +132,14 @@ class _Table:
 
     def highest(self, words: NDArray[Any]) -> Array:
         """The highest leaf of each tree among those in the words, (m, trees) or (m, trees, words) -> (m, trees)."""
-        below: NDArray[np.intp] = np.bitwise_count(
-            (words - words.dtype.type(1)) & ~words
-        )  # how many bits there are below the lowest one
+        below = np.asarray(np.bitwise_count((words - words.dtype.type(1)) & ~words), np.intp)  # bits below the lowest
         if words.ndim == 2:
             return self.values.take(below + self.first)
         some = words != 0
         word = np.where(some.any(axis=2), some.argmax(axis=2), words.shape[2] - 1)
-        lowest: NDArray[np.intp] = np.take_along_axis(below, word[:, :, None], axis=2)[:, :, 0]
-        return self.values.take(lowest + (64 * word + self.first))
+        lowest = np.take_along_axis(below, word[:, :, None], axis=2)[:, :, 0]
+        place: Places = lowest + (64 * word + self.first)
+        return self.values.take(place)
 
 
 def _everywhere(mask: Mask, starts: Places) -> Mask:
