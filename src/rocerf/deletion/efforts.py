@@ -86,8 +86,6 @@ _THOROUGH = Effort(
     kicks=10,
     most_kicks=60,
     beam=32,
-    beam_depth=24,
-    beam_ends=6,
     swaps=6,
     swap_width=5,
     brute_force=20_000,
@@ -138,7 +136,7 @@ EFFORTS = {
             brute_force=500,
         ),
     ),
-    "thorough": replace(_THOROUGH, on_small_tables=replace(_THOROUGH, growth=100)),
+    "thorough": replace(_THOROUGH, on_small_tables=replace(_THOROUGH, growth=100, beam_depth=24, beam_ends=6)),
 }
 
 
