@@ -116,6 +116,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
         "growth",
         "ledger",
         "out_of_core",
+        "own_beam",
         "own_fits",
         "recourse_bench",
         "rivals",
@@ -137,6 +138,7 @@ def test_every_recorded_run_kept_its_limits() -> None:
     assert ledger["broken"] == ledger["result"]["reissued"] > 0
     assert ledger["preview"]["seconds"] <= 5
     assert ledger["carry out"]["seconds"] <= 60
+    assert sum(row["fell"] for row in results["own_beam"]["measured"]["rows"]) == 0
     for row in results["own_fits"]["measured"].values():
         assert row["own"]["refused"] == row["own"]["refused_whole"] == row["own"]["exactly_refused"] == 0
         assert row["own"]["answered"] == row["exact"]["answered"]

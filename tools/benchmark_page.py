@@ -52,6 +52,16 @@ PARTS = (
         "yardsticks",
     ),
     Part(
+        "The search against a beam of other code",
+        "Answers with `retrained`, people of small tables where few rows hold a model up, attacked by a search that "
+        "shares no code with the package: sets that grow side by side at retrained models, then exchanges. "
+        "*Better* counts people for whom one of the two found a worse set than the other.",
+        "python -m benchmarks.own_beam",
+        ("own_beam",),
+        "promises.md",
+        "own beam",
+    ),
+    Part(
         "Your own refits",
         "Answers refused by scikit-learn's own fit without the worst rows that were found, of the classifier "
         "alone / of the whole pipeline; with (`own`) and without (`exact`) an allowance for its error.",
@@ -111,6 +121,7 @@ def benchmarks(tables: Mapping[str, Callable[[], str]]) -> str:
     own: dict[str, Callable[[], str]] = {
         "searched on": searched_on,
         "yardsticks": yardsticks,
+        "own beam": own_beam,
         "scorecards": scorecards,
     }
     return "\n".join(_part(part, {**tables, **own}[part.table]()) for part in PARTS)
@@ -167,6 +178,28 @@ def yardsticks() -> str:
         for effort in ("normal", "thorough"):
             found = row[effort]
             cells += [f"{found['at_least_greedy']} of {row['points']}", f"{found['mean_drop']:.4f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def own_beam() -> str:
+    """How many answers fell to a search of other code, for each table and penalty, over all numbers of deletions."""
+    rows = _record("own_beam")["measured"]["rows"]
+    asked = " and ".join(
+        [", ".join(str(k) for k in sorted({row["k"] for row in rows})[:-1]), str(max(r["k"] for r in rows))]
+    )
+    lines = [
+        f"| table | rows x columns | C | answers, k = {asked} | fell | better: ours | the other | s a person |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, C in dict.fromkeys((row["table"], row["C"]) for row in rows):
+        own = [row for row in rows if (row["table"], row["C"]) == (name, C)]
+        total = {
+            key: sum(row[key] for row in own) for key in ("answered", "fell", "beam_found_less", "adversary_found_less")
+        }
+        seconds = sum(row["processor_seconds_a_person"] for row in own) / len(own)
+        size = f"{own[0]['rows']:,} x {own[0]['columns']}"
+        cells = (name, size, f"{C:g}", *(str(count) for count in total.values()), f"{seconds:.2f}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -128,15 +128,15 @@ EFFORTS = {
             group_starts=3,
             kicks=6,
             most_kicks=24,
-            beam=16,
+            beam=24,
             beam_depth=12,
-            beam_ends=3,
+            beam_ends=4,
             swaps=4,
             swap_width=3,
             brute_force=500,
         ),
     ),
-    "thorough": replace(_THOROUGH, on_small_tables=replace(_THOROUGH, growth=100, beam_depth=24, beam_ends=6)),
+    "thorough": replace(_THOROUGH, on_small_tables=replace(_THOROUGH, growth=100, beam=40, beam_depth=24, beam_ends=6)),
 }
 
 
