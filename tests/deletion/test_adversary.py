@@ -216,8 +216,11 @@ def test_answers_stand_for_their_points() -> None:
     with pytest.raises(ColumnError, match="over the model's columns 'a', 'b', got answers over"):
         Adversary(other, 2).attack(answers)
     nobody = Rocerf(model, 1, promise="first_order").explain(np.full((1, 2), np.nan))
+    assert len(adversary.attack(nobody).scores) == 0
+    with pytest.raises(DataError, match=r"Expected a recourse with a point to attack, got .*; leave it out"):
+        adversary.attack(nobody[0])
     with pytest.raises(DataError, match="leave unanswered people out"):
-        adversary.attack(nobody)
+        adversary.attack(nobody.points)
 
 
 def test_bad_options() -> None:

@@ -48,7 +48,7 @@ def test_one_path_alone_misses_worse_sets() -> None:
     points = Rocerf(model, 1).explain(rows[model.predict(rows) == 0][:6])
     points_at = points.matrix[points.answered]
     small = EFFORTS["normal"].on(len(rows), rows.shape[1])
-    alone = Adversary(model, 5, effort=replace(small, beam_depth=0, swap_width=0)).attack_all(points_at).scores
+    alone = Adversary(model, 5, effort=replace(small, beam_size=0, swap_width=0)).attack_all(points_at).scores
     beams = Adversary(model, 5, effort=small).attack_all(points_at).scores
     assert (beams <= alone + 1e-9).all()
     assert (beams < alone - 1e-3).any()
