@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 # COMPAS may not be shipped: the benchmarks look beside the project, then in the cache, then on the network.
-COMPAS := $(wildcard ../shared/data/openxai)
+COMPAS := $(abspath $(wildcard ../shared/data/openxai))
 FIND_COMPAS := $(if $(COMPAS),ROCERF_COMPAS=$(COMPAS))
 # CERTIFICATE=--quick leaves out the proofs that take minutes.
 CERTIFICATE ?=
