@@ -45,7 +45,7 @@ def tables() -> Iterator[tuple[str, Array, Labels]]:
     yield "digits, 3 or 8", _standard(digits.data[chosen]), (digits.target[chosen] == 8).astype(np.int64)
     yield "made, columns nearly collinear", *nearly_collinear()
     german = rocerf.load_dataset("german").train
-    yield "German", german.X, german.y
+    yield "German", _standard(german.X), np.asarray(german.y, np.int64)
 
 
 def nearly_collinear(rows: int = 300, seed: int = 0) -> tuple[Array, Labels]:
@@ -65,7 +65,7 @@ def _standard(rows: Array) -> Array:
 class OwnBeam:
     """Rows (n, d) and labels (n,) of a logistic model with a free intercept, retrained and attacked."""
 
-    def __init__(self, rows: Array, labels: Array, C: float = 1.0) -> None:
+    def __init__(self, rows: Array, labels: NDArray[Any], C: float = 1.0) -> None:
         self.rows = np.column_stack([rows, np.ones(len(rows))])
         self.labels = np.asarray(labels, np.float64)
         self.ridge = np.diag([1.0 / C] * rows.shape[1] + [0.0])

@@ -7,10 +7,16 @@ import numpy as np
 from rocerf.deletion.efforts import EFFORTS
 from rocerf.deletion.groups import Groups
 from rocerf.models.model import Proposing
-from rocerf.types import Array, Places
+from rocerf.types import Array, Places, Progress
 
 #: What this search is called.
 EACH_ROW = "each row"
+
+#: What the fits start from; it makes no difference to them.
+SEED = 0
+
+#: Where a model keeps them. A table of models elsewhere would keep the models, which these refer to.
+KEPT_AS = "_each_row_alone"
 
 
 def rows_tried_alone(model: Proposing, effort: str, *, random: bool) -> int:
@@ -19,10 +25,14 @@ def rows_tried_alone(model: Proposing, effort: str, *, random: bool) -> int:
     return 0 if random or rows > EFFORTS[effort].groups.each_row else rows
 
 
-def each_row_alone(model: Proposing, seed: int) -> Groups:
-    """A model without each row."""
-    sets = [np.array([row], np.intp) for row in range(len(model.train))]
-    return Groups().retrain(model, sets, 1, seed=seed, starts=1)
+def each_row_alone(model: Proposing, progress: Progress | None = None) -> Groups:
+    """A model without each row: retrained once and kept with the model, as they come out alike whoever asks."""
+    found: Groups | None = vars(model).get(KEPT_AS)
+    if found is None:
+        sets = [np.array([row], np.intp) for row in range(len(model.train))]
+        found = Groups().retrain(model, sets, 1, seed=SEED, starts=1, progress=progress)
+        setattr(model, KEPT_AS, found)
+    return found
 
 
 def harmful_alone(alone: Groups, X: Array, values: Array, known: Groups) -> tuple[list[Places], Array]:

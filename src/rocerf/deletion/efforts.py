@@ -23,7 +23,7 @@ class GroupEffort:
     rounds: int = 0
     confirming: int = 8
     brute_force: int = 0
-    each_row: int = 300
+    each_row: int = 1000
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ _THOROUGH = Effort(
         rounds=2,
         confirming=20,
         brute_force=500,
-        each_row=1000,
+        each_row=3000,
     ),
 )
 

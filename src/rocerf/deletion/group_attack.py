@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 
 from rocerf.deletion.attacks import Attacks, Search
-from rocerf.deletion.each_row import EACH_ROW
+from rocerf.deletion.each_row import EACH_ROW, each_row_alone
 from rocerf.deletion.efforts import GroupEffort
 from rocerf.deletion.groups import Groups, Outcomes
 from rocerf.deletion.guesses import Guesses, worst_sets
@@ -172,11 +172,14 @@ class _Hunt:
 
     def _try_each_row(self, X: Array) -> None:
         """Every row alone, and of each point (P, d) those together that lower its score most so."""
-        rows = range(len(self.model.train))
-        self._try([np.array([row], np.intp) for row in rows], EACH_ROW)
-        alone = {int(chosen[0]): place for place, chosen in enumerate(self.groups.sets) if len(chosen) == 1}
-        means = self.groups.outcomes(X).means
-        self._try(worst_sets((means[[alone[row] for row in rows]] - means[0]).T, self.k), EACH_ROW)
+        alone = each_row_alone(self.model)
+        if EACH_ROW not in self._ran:
+            self._ran[EACH_ROW] = None
+            self._seen.update(rows.tobytes() for rows in alone.sets)
+            self.names.extend([EACH_ROW] * len(alone))
+            self.groups.add(alone)
+        lowered = alone.outcomes(X).means - self.groups.of(0).scores(X)[:1]
+        self._try(worst_sets(lowered.T, self.k), EACH_ROW)
 
     def _try(self, sets: Sequence[Places], name: str) -> None:
         """Retrain without those sets that were not yet."""

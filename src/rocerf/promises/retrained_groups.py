@@ -61,6 +61,9 @@ BASE_MODELS = 20
 #: that a person is solved for, which is a guess itself, and groups asked about a point where scores move in steps.
 GROUPS_A_PERSON, TIMES_SOLVED, STEPS_ASKED = 3, 3, 6
 
+#: About as many rows as are retrained without in one search, for progress.
+ROWS_A_SEARCH = 20
+
 #: Groups retrained together that have no start in common.
 STARTS = 8
 
@@ -212,9 +215,10 @@ class RetrainedGroups(PoolTrees, Promise):
         values, worst = self._steps.lowest(self.pool, X)
         today = self.today(X).values
         searches = step_searches(self.model, EFFORTS[self.effort].groups, self.random)
+        searching, retraining = in_turn(progress, (len(searches), self._rows_tried_alone / ROWS_A_SEARCH))
         for place, name in enumerate(searches):
-            if progress is not None:
-                progress(place, len(searches))
+            if searching is not None:
+                searching(place, len(searches))
             holding = np.flatnonzero(values >= 0)
             if not len(holding):
                 break
@@ -224,13 +228,13 @@ class RetrainedGroups(PoolTrees, Promise):
                 self._retrain_for(name, harms, 1.0)
             self._lower(values, worst, X, holding, known)
         holding = np.flatnonzero(values >= 0)
-        if self._alone is not None and len(holding):
+        if self._rows_tried_alone and len(holding):
             known = len(self.pool)
-            self._retrain_each_row(self._alone, X[holding], values[holding])
+            self._retrain_each_row(each_row_alone(self.model, retraining), X[holding], values[holding])
             self._lower(values, worst, X, holding, known)
         self._drops += [float(np.maximum(today - values, 0.0).sum()), float(len(X))]
         if progress is not None:
-            progress(len(searches), len(searches))
+            progress(1, 1)
 
     def _lower(self, values: Array, worst: Places, X: Array, holding: Places, known: int) -> None:
         """Take over what groups from ``known`` on say of the points (P, d) that are still ``holding``."""
@@ -239,11 +243,9 @@ class RetrainedGroups(PoolTrees, Promise):
             lower = found < values[holding]
             values[holding[lower]], worst[holding[lower]] = found[lower], group[lower]
 
-    @cached_property
-    def _alone(self) -> Groups | None:
-        """A model without each row alone, where that is tried."""
-        tried = self.k and rows_tried_alone(self.model, self.effort, random=self.random)
-        return each_row_alone(self.model, seed_for(self._stream, 2)) if tried else None
+    @property
+    def _rows_tried_alone(self) -> int:
+        return rows_tried_alone(self.model, self.effort, random=self.random) if self.k else 0
 
     def _retrain_each_row(self, alone: Groups, X: Array, values: Array) -> None:
         """The rows that alone bring points (P, d) below their values join the pool, and those together that do most."""
