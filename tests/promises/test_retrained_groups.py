@@ -347,3 +347,24 @@ def test_no_single_row_breaks_a_point_where_training_again_gives_the_same_model(
     attacked = Adversary(model, 1, effort="quick").attack(plain)
     assert [one.score < 0 for one in attacked] == falls.tolist()
     assert (explainer.removal_budget(plain, most=2).found[falls] == 0).all()
+
+
+def test_every_row_alone_is_retrained_once_for_a_model_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(2).normal(size=(60, 3))
+    y = (X.sum(axis=1) > 0).astype(int)
+    estimator = GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=0)
+    model = EstimatorModel.fit(estimator, TrainingSet(X, y))
+    counted: list[int] = []
+    refitted = EstimatorModel.refitted
+
+    def counting(self: EstimatorModel, deletions: Any, **options: Any) -> Any:
+        counted.append(len(deletions))
+        return refitted(self, deletions, **options)
+
+    monkeypatch.setattr(EstimatorModel, "refitted", counting)
+    people, told = X[model.predict(X) == 0][:3], []
+    answers = Rocerf(model, 2, cost="l1").explain(people, progress=lambda done, total: told.append((done, total)))
+    first, again = (Adversary(model, 2, seed=seed).attack(answers).scores for seed in (1, 2))
+    assert counted.count(60) == 1
+    np.testing.assert_array_equal(first, again)  # nothing is left to chance
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
