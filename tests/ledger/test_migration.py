@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, MetaData, insert, inspect, select, text
 
 from ledgers import approved, filled, opened
-from rocerf.errors import FileFormatError, TransitionError
+from rocerf.errors import FileFormatError, MissingExtraError, TransitionError
 from rocerf.ledger import JobState
 from rocerf.ledger.access import Access, Role
 from rocerf.ledger.database import Database
@@ -126,3 +127,11 @@ def test_a_database_of_a_later_form_is_not_touched(tmp_path: Path, database: Cal
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(FileFormatError, match="later release"):
         opened(tmp_path, url=url)
+
+
+def test_postgresql_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(
+        MissingExtraError, match=r"a ledger on PostgreSQL needs the package 'psycopg'.*rocerf\[service\]"
+    ):
+        Database("postgresql://somebody@localhost/ledger")

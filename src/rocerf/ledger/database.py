@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from rocerf.errors import FileFormatError, LedgerUnavailableError, OptionError, PostponedError
+from rocerf.errors import FileFormatError, LedgerUnavailableError, MissingExtraError, OptionError, PostponedError
 
 #: Seconds that SQLite waits for another writer, and PostgreSQL for a connection.
 PATIENCE = 30
@@ -48,12 +48,15 @@ class Database:
             event.listen(self.engine, "begin", _sqlite_begin)
         elif made.get_backend_name() == "postgresql":
             self.file = None
-            self.engine = create_engine(
-                made.set(drivername="postgresql+psycopg"),
-                pool_pre_ping=True,
-                hide_parameters=True,  # an error's text must hold no value
-                connect_args={"connect_timeout": PATIENCE},
-            )
+            try:
+                self.engine = create_engine(
+                    made.set(drivername="postgresql+psycopg"),
+                    pool_pre_ping=True,
+                    hide_parameters=True,  # an error's text must hold no value
+                    connect_args={"connect_timeout": PATIENCE},
+                )
+            except ImportError as error:
+                raise MissingExtraError("psycopg", "service", "a ledger on PostgreSQL") from error
         else:
             raise _no_url(url)
         self._writing = self.engine.execution_options(writes=True)
