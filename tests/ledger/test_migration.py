@@ -131,7 +131,5 @@ def test_a_database_of_a_later_form_is_not_touched(tmp_path: Path, database: Cal
 
 def test_postgresql_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(
-        MissingExtraError, match=r"needs the package 'psycopg'.*rocerf\[service\]"
-    ):
+    with pytest.raises(MissingExtraError, match=r"needs the package 'psycopg'.*rocerf\[service\]"):
         Database("postgresql://somebody@localhost/ledger")
