@@ -76,6 +76,7 @@ bench: $(VENV)/core.stamp
 	$(BIN)/python -m benchmarks.growth 10000x20 100000x20 1000000x20 5000x500
 	$(BIN)/python -m benchmarks.out_of_core 1e5 1e6
 	$(BIN)/python -m benchmarks.yardsticks
+	$(BIN)/python -m benchmarks.own_beam
 	$(FIND_COMPAS) $(BIN)/python -m benchmarks.certificate $(CERTIFICATE)
 
 validity: $(VENV)/core.stamp
