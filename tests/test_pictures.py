@@ -14,7 +14,7 @@ import pytest
 import rocerf
 from rocerf.errors import DataError, FileFormatError, OptionError
 from rocerf.recourse.change import Change
-from rocerf.recourse.pictures import _bins
+from rocerf.recourse.pictures import _bins, _legend
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,15 @@ def test_the_shade_of_whole_numbers_has_no_holes_where_rows_are(low: int, high: 
     assert counts.sum() == len(evenly)
     assert len(set(counts[:-1])) <= 1  # but for the last bin, which the end of the line may cut
     assert len(_bins(evenly + 0.25, low, high)) == 41
+
+
+def test_marks_that_are_not_drawn_are_not_explained() -> None:
+    """Of categories there is neither a line with ends nor a shade of training rows."""
+    words, number = (0.0, 1.0, None), (3.0, 9.0, None)
+    assert _legend([words]) == "from the square to the triangle"
+    assert "the line spans" in _legend([words, number])
+    assert "shade" not in _legend([words, number])
+    assert _legend([words, (3.0, 9.0, np.ones(4))]).endswith("the shade is where training rows are")
 
 
 def test_somebody_without_an_answer_is_drawn_with_the_reason(answers: Any) -> None:

@@ -35,9 +35,10 @@ BEFORE, AFTER = COLOURS["plain"], COLOURS["retrained"]
 def draw_recourse(recourse: Recourse, train: TrainingSet | None) -> Picture:
     """What moves, how far, and where the bounds are; the training rows as a shade, where they are given."""
     changes = recourse.changes[:MOST_CHANGES]
+    ranges = [_range(recourse, change, train) for change in changes]
     with canvas(7.2, 1.1 + 0.62 * max(1, len(changes))) as (figure, (axes,)):
-        for place, change in enumerate(changes):
-            _draw_change(axes, place, change, *_range(recourse, change, train))
+        for place, (change, ends) in enumerate(zip(changes, ranges, strict=True)):
+            _draw_change(axes, place, change, *ends)
         axes.set_ylim(len(changes) - 0.4, -0.6)
         axes.set_xlim(-0.04, 1.04)
         axes.set_yticks(range(len(changes)), [fill(change.label, WIDEST) for change in changes])
@@ -50,11 +51,19 @@ def draw_recourse(recourse: Recourse, train: TrainingSet | None) -> Picture:
         axes.set_title(f"{recourse.name}: {number}{rest}, cost {recourse.cost:.2f}", loc="left")
         if not recourse.answered:
             axes.set_title(f"{recourse.name}: no answer", loc="left")
-        what = "from the square to the triangle; the line spans what is allowed or was seen"
-        shade = "\nthe shade is where training rows are" if train is not None else ""
-        axes.set_xlabel(what + shade, fontsize=9)
+        axes.set_xlabel(_legend(ranges), fontsize=9)
     said = "; ".join(change.brief for change in changes) + rest or str(recourse.reason)
     return Picture(f"The answer for {recourse.name}: {said}.", figure)
+
+
+def _legend(ranges: list[tuple[float, float, Any]]) -> str:
+    """What the marks of these lines mean; of a word and of a missing number there are neither ends nor a shade."""
+    said = "from the square to the triangle"
+    if any(seen is not None or (low, high) != (0.0, 1.0) for low, high, seen in ranges):
+        said += "; the line spans what is allowed or was seen"
+    if any(seen is not None for *_, seen in ranges):
+        said += "\nthe shade is where training rows are"
+    return said
 
 
 def _range(recourse: Recourse, change: Change, train: TrainingSet | None) -> tuple[float, float, Any]:
