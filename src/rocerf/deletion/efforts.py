@@ -33,14 +33,14 @@ class Effort:
     A walk takes at most ``rounds`` steps and gives up after ``patience`` steps in a row that did not lower the
     score. Adaptive greedy takes at most ``growth`` steps. Kicks end for a point after ``kicks`` in a row that
     changed nothing, or ``most_kicks``. ``beam`` is the number of sets that grow side by side where rows times
-    deletions are at most ``beam_size``, or on small problems; exchanges are tried from the best ``beam_ends`` of
-    them too. ``swaps`` is the number of swap rounds, each trying ``swap_width``^2 exchanges a set (all of them on
-    small problems, none elsewhere if 0), ``brute_force`` the number of sets up to which all are tried. ``again`` is
-    how many further searches in a row, each from fresh starts, a point must withstand before the promise
-    ``retrained`` is given. A walk ends where the set it turns to has all but a share ``near`` of its rows in common
-    with the present one, or with the worst one found from other starts: what is left to find there is a few parts
-    in ten thousand of the drop (0: every walk goes to its end). ``groups`` is for models whose retraining has no
-    single outcome.
+    parameters times deletions are at most ``beam_size``, or on small problems; exchanges are tried from the best
+    ``beam_ends`` of them too. ``swaps`` is the number of swap rounds, each trying ``swap_width``^2 exchanges a set
+    (all of them on small problems, none elsewhere if 0), ``brute_force`` the number of sets up to which all are
+    tried. ``again`` is how many further searches in a row, each from fresh starts, a point must withstand before
+    the promise ``retrained`` is given. A walk ends where the set it turns to has all but a share ``near`` of its
+    rows in common with the present one, or with the worst one found from other starts: what is left to find there
+    is a few parts in ten thousand of the drop (0: every walk goes to its end). ``groups`` is for models whose
+    retraining has no single outcome.
     """
 
     name: str
@@ -130,7 +130,7 @@ EFFORTS = {
             kicks=6,
             most_kicks=24,
             beam=24,
-            beam_size=60_000,
+            beam_size=1_500_000,
             beam_ends=4,
             swaps=4,
             swap_width=3,
@@ -138,7 +138,7 @@ EFFORTS = {
         ),
     ),
     "thorough": replace(
-        _THOROUGH, on_small_tables=replace(_THOROUGH, growth=100, beam=40, beam_size=200_000, beam_ends=6)
+        _THOROUGH, on_small_tables=replace(_THOROUGH, growth=100, beam=40, beam_size=5_000_000, beam_ends=6)
     ),
 }
 

@@ -248,7 +248,7 @@ class _Block:
         if self.few_rows:
             for point in points:
                 self._grow_truly(int(point))
-        elif self.k > 1 and len(self.models.X) * self.k <= self.effort.beam_size:
+        elif self.k > 1 and len(self.models.X) * self.directions.shape[1] * self.k <= self.effort.beam_size:
             found = side_by_side(self.models, self.directions[points], self.k, self.effort.beam)
             owners = np.repeat(points, [len(own) for own in found])
             grown = Deletions.of([chosen for own in found for chosen in own], self.k)
